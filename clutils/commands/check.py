@@ -55,9 +55,8 @@ def add_to(add: Add) -> None:
         "--out",
         metavar="FILE",
         action="append",
-        help="file to write: .html (the page, and beside it NAME.images.csv), .json (every number), .png "
-        "(the first screen) or .csv (a row for each image: its nearest, a duplicate, its neighbours' "
-        "class); may be repeated; default: report.html",
+        help="file to write: .html (the page), .json (every number) or .png (the first screen); may be "
+        "repeated; default: report.html",
     )
     to_check.add_argument(
         "--quick",
@@ -90,7 +89,7 @@ def add_to(add: Add) -> None:
         "--temperature",
         metavar="X",
         type=above_zero,
-        help="temperature τ of the training; default: the file's, if it has one",
+        help="temperature τ of the training, if the file does not say it",
     )
     to_check.add_argument(
         "--mean",
@@ -224,8 +223,6 @@ def _write(reports: list[report.Report], outs: list[Path]) -> None:
         else:
             reports[0].write(out)
         say(f"written: {out}")
-        if page and len(reports) == 1:
-            say(f"written: {out.with_name(report.beside_page(out))} (a row for each image)")
     if len(reports) == 1 and (command := reports[0].examination.facts.get("interactive map")):
         say(f"these images on an interactive map: {command}")
 

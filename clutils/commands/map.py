@@ -121,9 +121,8 @@ def _features(
             torch.default_generator.manual_seed(options.seed)
             made = opened.backbone.build().eval()
         fresh = prepared.Prepared(made, opened.channels, size, *shift)
-        spaces["fresh weights"] = prepared.finite(
-            cast(prepared.Prepared, encoders.settled(fresh, few.images)), pictures
-        )
+        settled = cast(prepared.Prepared, encoders.settled(fresh, few.images))
+        spaces["fresh weights"] = prepared.embed(settled, pictures.images)
     trained = prepared.Prepared(opened.encoder, opened.channels, size, *shift)
-    spaces["this encoder"] = prepared.finite(trained, pictures)
+    spaces["this encoder"] = prepared.embed(trained, pictures.images)
     return spaces

@@ -21,7 +21,6 @@ from clutils import files, maps
 from clutils.data import ImageSet
 from clutils.explorers.controls import SOURCES
 from clutils.explorers.pages import template
-from clutils.report import images as report_images
 from clutils.settings import within
 
 TILE = 48  # pixels of a thumbnail's side
@@ -31,6 +30,8 @@ NEAR = 16  # an image's nearest on a map: a neighbour that is not among them is 
 LISTED = 12  # duplicates, most similar pairs, and images that are least similar to any other
 FEWEST, MOST = 20, 5000
 PIXELS = 32  # images are brought to this side before their raw pixels are compared
+COPY = 0.99  # correlation of the pixels from which on two images count as duplicates
+FLAT = 1.0  # grey levels: below this deviation an image is one colour, and no correlation means anything
 PLACES = 65_535  # a map's side, in steps
 
 
@@ -156,9 +157,33 @@ def _packed(values: Tensor, kind: type) -> str:
 
 
 def _duplicates(images: Tensor) -> dict[str, Any]:
-    """By pixels, as `check` writes them: how many duplicates there are, and the first pairs."""
-    pairs = [[first, k] for k, first in enumerate(report_images.duplicates(images)) if first is not None]
+    """By pixels: how many duplicates there are, and the first pairs."""
+    pairs = [[first, k] for k, first in enumerate(duplicates(images)) if first is not None]
     return {"duplicates": pairs[:LISTED], "copies": len(pairs)}
+
+
+def duplicates(images: Tensor) -> list[int | None]:
+    """For each image the number of the first one with nearly the same pixels before it, or None.
+
+    images: uint8 (N, C, H, W). By the correlation of the pixels at 32 x 32, which neither brightness nor
+    contrast nor size changes; two images of one colour are duplicates where they are equal there.
+    """
+    sides = (PIXELS, PIXELS)
+    parts = [F.interpolate(part.float(), sides, mode="area").flatten(1) for part in images.split(256)]
+    small = torch.cat(parts)
+    centred = small - small.mean(dim=1, keepdim=True)
+    plain = centred.square().mean(dim=1).sqrt() < FLAT
+    unit = F.normalize(centred, dim=1).masked_fill(plain[:, None], 0.0)
+    first: dict[bytes, int] = {}
+    found: list[int | None] = []
+    for start in range(0, len(unit), 1000):
+        alike = (unit[start : start + 1000] @ unit.T >= COPY).tril(start - 1)
+        hit, at = alike.max(dim=1)
+        found += [int(j) if yes else None for yes, j in zip(hit.tolist(), at.tolist(), strict=True)]
+    for k in plain.nonzero()[:, 0].tolist():
+        before = first.setdefault(small[k].numpy().tobytes(), k)
+        found[k] = before if before != k else None
+    return found
 
 
 def _extremes(spaces: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -156,21 +156,35 @@ def nearest(z: Tensor, query: int, k: int = 6) -> Tensor:
 
 @style.in_course_style
 def neighbours(
-    pictures: ImageSet, spaces: Mapping[str, Tensor], queries: Sequence[int], k: int = 6
-) -> Figure:
+    pictures: ImageSet,
+    spaces: Mapping[str, Tensor],
+    queries: Sequence[int],
+    k: int = 6,
+    names: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
     """For some images, their nearest neighbours in several spaces; those of the same class are framed.
 
     - spaces: name -> (N, D), a row for each of the N images; nearest by cosine similarity
     - queries: which images, a row each; the titles also give the share over all N images
+    - names: the class of each query beside it, and titles without numbers, for a small figure
     """
     for name, z in spaces.items():
         if len(z) != len(pictures):
             raise ValueError(f"neighbours: {name} has {len(z)} rows for {len(pictures)} images")
     asked, side = _mosaic([[pictures.images[q] for q in queries]])
     tall, step = asked.shape[0], side + _gap(side)
-    figure, ax = new(10.6, 0.4 + 10.4 * tall / ((1 + k * len(spaces)) * step + len(spaces) * side / 2))
+    down = pictures.images.shape[-2] + _gap(side)
+    size = (10.6, 0.4 + 10.4 * tall / ((1 + k * len(spaces)) * step + len(spaces) * side / 2))
+    ax = axes_for(ax, *size)
     ax.imshow(asked, interpolation="nearest", extent=(0, side, tall, 0))
-    ax.text(0, -5, "image", va="bottom")
+    if names:
+        for row, label in enumerate(pictures.labels[torch.as_tensor(queries)].tolist()):
+            called = style.literal(fill(class_name(pictures.class_names, label), 11)) if label >= 0 else ""
+            place: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5, "linespacing": 1.0}
+            ax.text(-side / 6, row * down + down / 2, called, color=style.GREY, **place)
+    else:
+        ax.text(0, -side / 6, "image", va="bottom")
     said, left = [], step + side // 2
     for name, z in spaces.items():
         found = torch.stack([nearest(z, q, k) for q in queries])  # (queries, k)
@@ -179,22 +193,21 @@ def neighbours(
         own = pictures.labels[torch.as_tensor(queries)][:, None]
         same = (pictures.labels[found] == own) & (own >= 0)
         for row, column in torch.nonzero(same).tolist():
-            corner = (left + column * step - 0.5, row * step - 0.5)
-            frame = Rectangle(corner, side + 1, side + 1, fill=False, linewidth=2.4)
-            ax.add_patch(frame).set_edgecolor(style.BLACK)
+            corner = (left + column * step - 0.5, row * down - 0.5)
+            frame = Rectangle(corner, side + 1, down - _gap(side) + 1, fill=False, linewidth=2.4)
+            ax.add_patch(frame).set_edgecolor(style.BLUE)
         share = share_of_class(z, pictures.labels, k)
-        said_above = f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}"
-        ax.text(left, -5, style.literal(said_above), va="bottom")
+        above = name if names else f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}"
+        ax.text(left, -side / 6, style.literal(above), va="bottom", fontsize=10 if names else None)
         said.append(f"{name} {int(same.sum())} of {same.numel()} (of all images {share:.0%})")
         left += k * step + side // 2
-    ax.set(xlim=(-3, left - side // 2), ylim=(tall + 2, -18))
+    ax.set(xlim=(-side * (2.1 if names else 0.1), left - side // 2), ylim=(tall + 2, -0.6 * side))
     style.bare(ax)
-    describe(
+    return describe(
         ax,
         f"{len(queries)} images and their {k} nearest neighbours in {len(spaces)} spaces, those of "
         f"the same class framed: {', '.join(said)}.",
     )
-    return figure
 
 
 def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:

@@ -10,19 +10,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import nn
 
 from clutils import checkpoints, files, views
 from clutils import data as datasets
-from clutils.data import ImageSet, kind_called, kind_of
+from clutils.data import ImageSet, kind_called
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
-from clutils.figures import png, style
-from clutils.report import diagnosis, feeding, images, page, provenance, screen, series, standard
-from clutils.report import figures as drawn
+from clutils.figures import png
+from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
@@ -31,7 +29,7 @@ from clutils.report.prepared import Unfit, as_taken
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
-SUFFIXES = (".html", ".json", ".png", ".csv")
+SUFFIXES = (".html", ".json", ".png")
 DEFAULTED = (
     "no images were named (--data), so generated scenes were used: check an encoder on images of the kind "
     "that it was trained on"
@@ -64,17 +62,12 @@ class Report:
         return self.diagnosis.level
 
     @property
-    def badge(self) -> str:
-        """The level as it is shown: the input or the labels may be at fault."""
-        return self.diagnosis.badge
-
-    @property
     def summary_text(self) -> str:
         """All of it in a sentence."""
         return self.diagnosis.says
 
     def __str__(self) -> str:
-        told = [f"{page.MARKS[self.level]} {self.badge}: {self.title}", f"  {self.summary_text}"]
+        told = [f"{page.MARKS[self.level]} {self.diagnosis.badge}: {self.title}", f"  {self.summary_text}"]
         told.append(f"  next: {self.diagnosis.next}")
         for line in self.verdicts:
             told.append(f"  {page.MARKS[line.level]} {line.name}: {line.value}. {line.says}".rstrip())
@@ -86,12 +79,7 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        found = self.examination
-        return page.page([self], _more(found), self.json(), [_panel(name, found) for name in screen.PANELS])
-
-    def csv(self) -> str:
-        """A row for each image: its nearest one, what it is a copy of, the class that neighbours vote for."""
-        return images.table(self.examination)
+        return page.page([self], [_panel(name, self.examination) for name in screen.PANELS])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -102,23 +90,16 @@ class Report:
         return figure_html(self.screen())
 
     def write(self, path: str | Path) -> Path:
-        """By its ending: .html the page, .json every number, .png the first screen, .csv a row for each one.
-
-        The rows are of images; beside a page, NAME.images.csv has them too.
+        """By its ending: .html the page, .json every number, .png the first screen.
 
         Raises ValueError on another ending.
         """
         path = Path(path)
         demand_suffix(path)
-        if path.suffix == ".html":
-            table = path.with_name(beside_page(path))
-            self.examination.facts["each image"] = f"{table.name}, beside this page"
-            files.write_atomically(table, self.csv())
         if path.suffix == ".png":
             files.write_atomically(path, png(self.screen(), scale=1.0))
         else:
-            text = {".html": self.html, ".json": lambda: self.json() + "\n", ".csv": self.csv}[path.suffix]()
-            files.write_atomically(path, text)
+            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -132,15 +113,10 @@ class Report:
             "facts": found.facts,
             "verdicts": [vars(line) for line in self.verdicts],
             "numbers": found.numbers,
-            "intervals": {m.key: m.interval for m in standard.numbers(found) if m.interval},
+            "intervals": standard.intervals(found),
             "not_measured": found.unknown,
             "notes": self.notes,
         }
-
-
-def beside_page(path: Path) -> str:
-    """Name of the table of images that lies beside a page: no two pages share one."""
-    return f"{path.stem}.images.csv"
 
 
 def demand_suffix(path: Path) -> None:
@@ -176,40 +152,35 @@ def check(
     The same file, images and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
     """
-    if not (data is None or isinstance(data, str) or (isinstance(data, tuple) and len(data) == 2)):
-        raise ValueError(
-            f"report.check: data is {_described(data)}, but must be a name, or a pair of sets: those to take "
-            "neighbours from, and those to judge"
-        )
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
     if head is not None:
         opened = replace(opened, head=copy.deepcopy(head).eval())
     notes = [] if data is not None else [DEFAULTED]
     data = data or "scenes"
-    for kind in [kind_called(data)] if isinstance(data, str) else [kind_of(part.inputs) for part in data]:
-        if kind.name != "pictures":
-            given = data if isinstance(data, str) else kind.name
-            raise ValueError(
-                f"report.check: data is {given!r}, but must be images; for other samples `measures` and "
-                "`maps` take the embeddings"
-            )
+    if isinstance(data, str):
+        known = kind_called(data).name == "pictures"
+    else:
+        known = isinstance(data, tuple) and all(isinstance(part, ImageSet) for part in data)
+    if not known:
+        raise ValueError(
+            f"report.check: data is {data!r}, but must be images: a name, or a pair of sets, those to take "
+            "neighbours from, and those to judge; of other samples `measures` and `maps` take the embeddings"
+        )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     gallery, judged = (as_taken(part, opened.channels) for part in (gallery, judged))
-    count = len(gallery) + len(judged)
-    labelled = bool((judged.labels >= 0).any())
-    if not labelled:
+    if not bool((judged.labels >= 0).any()):
         notes.append(UNLABELLED)
-    elif count < FEW:
+    elif (count := len(gallery) + len(judged)) < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
     seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes
-    given_as = options.get("mean")
-    if given_as is None and options.get("std") is None and not isinstance(path, nn.Module):
-        given_as = "auto"
-    mean, std, said = feeding.given(given_as, options.get("std"), opened, seen, side)
+    mean, std = options.get("mean"), options.get("std")
+    if mean is None and std is None and not isinstance(path, nn.Module):
+        mean = "auto"
+    mean, std, said = feeding.given(mean, std, opened, seen, side)
     options |= {"mean": mean, "std": std}
     if said and (mean, std) != feeding.NORMALISATIONS["none"]:
         notes.append(said)
@@ -220,10 +191,10 @@ def check(
             f"{asked} of {len(judged)} test images are of classes without a labelled image, "
             "so no vote is right there"
         )
-    if options.get("temperature") and own.temperature is None:
-        notes.append(
-            f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['K_eff']}"
-        )
+    tau = options.get("temperature")
+    if tau not in (None, own.temperature):
+        why = found.unknown.get("share_of_negatives") or f"the file says {own.temperature:g}"
+        notes.append(f"the τ that was given, {tau:g}, is not used: {why}")
     if said := map_figures.numbered(judged.class_names):
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
@@ -253,12 +224,11 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
         return _parted(cast(ImageSet, datasets.load(name, limit=limit)), name)
     gallery = cast(ImageSet, datasets.load(name, limit=limit - few))
     known = judged.labels[judged.labels >= 0]
-    if not len(known):  # of a competition the training split alone may have labels
-        split = "train" if bool((gallery.labels >= 0).any()) else "test"
-        return _parted(cast(ImageSet, datasets.load(name, split=split, limit=limit)), name)
-    if len(known) and not torch.isin(known, gallery.labels).any():
-        return _parted(cast(ImageSet, datasets.load(name, split="test", limit=limit)), name)
-    return gallery, judged
+    if torch.isin(known, gallery.labels).any():
+        return gallery, judged
+    # of a competition the training split alone may have labels
+    split = "train" if not len(known) and bool((gallery.labels >= 0).any()) else "test"
+    return _parted(cast(ImageSet, datasets.load(name, split=split, limit=limit)), name)
 
 
 def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
@@ -286,28 +256,17 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same images in the same order.
     """
-    held, panels = beside_json(first, second), ("Positives and negatives", "Map")
-    figures = {
-        f"{panel}, {letter}": _panel(panel, each.examination)[1]
-        for letter, each in zip("AB", (first, second), strict=True)
-        for panel in panels
-    }
-    return page.page([first, second], figures, held)
+    return page.page([first, second])
 
 
 def compared(first: Report, second: Report) -> str:
-    """What lies between two reports, as text: which is better, each difference, how alike they are."""
-    both = first.examination, second.examination
-    found = standard.differences(*both)
-    told = [page.better([first, second], found)]
+    """What lies between two reports, as text: which is better, and each difference."""
+    found = standard.differences(first.examination, second.examination)
+    told = [standard.better([first, second], found)]
     for d in found:
         sure = "" if d.interval is None else " (certain)" if d.certain else " (may be luck)"
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
         told.append(f"  {d.name}: {values}, B minus A {page.apart(d.b - d.a, bool(d.better))}{sure}")
-    if alike := standard.likeness(*both):
-        told.append(
-            f"  alike: linear CKA {alike['cka']:.3g}, {alike['overlap']:.1%} of the neighbours shared"
-        )
     return "\n".join(told)
 
 
@@ -316,20 +275,20 @@ def beside_json(first: Report, second: Report) -> str:
 
     Each report stands under its file's name (of one file twice, the second with " (2)").
     """
-    both = first.examination, second.examination
-    found = standard.differences(*both)
+    found = standard.differences(first.examination, second.examination)
     names = [r.examination.facts["file"] for r in (first, second)]
     if names[0] == names[1]:
         names[1] += " (2)"
     held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    between = {"says": page.better([first, second], found), "likeness": standard.likeness(*both)}
-    return as_json(held | {"beside": between | {"differences": [asdict(each) for each in found]}})
+    between = {"says": standard.better([first, second], found), "differences": list(map(asdict, found))}
+    return as_json(held | {"beside": between})
 
 
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
     found = series.moments(reports)
-    return page.page([], {"Numbers": _on_any_page(series.curves(found))}, as_json(found), moments=found)
+    drawn = [("Numbers", _on_any_page(series.curves(found)), "")]
+    return page.page([], drawn, found)
 
 
 def in_series_json(reports: Sequence[Report]) -> str:
@@ -338,10 +297,6 @@ def in_series_json(reports: Sequence[Report]) -> str:
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _described(data: Any) -> str:
-    return f"a {type(data).__name__}" + (f" of {len(data)}" if hasattr(data, "__len__") else "")
 
 
 def _short(source: str) -> str:
@@ -357,26 +312,7 @@ def _panel(name: str, found: Examination) -> tuple[str, str, str]:
     return name, _on_any_page(cast(Figure, ax.figure)), reading
 
 
-def _more(found: Examination) -> dict[str, str]:
-    """Heading -> HTML of what the page shows behind 'more', where a quick look ends."""
-    if found.quick or found.predicted is None:
-        return {}
-    ax = drawn.confusion(found.judged.labels, found.predicted, found.judged.class_names)
-    return {"Confused classes": _on_any_page(cast(Figure, ax.figure))}
-
-
 def _on_any_page(figure: Figure) -> str:
-    """HTML of a figure that a dark page may invert; one with photographs is made transparent instead."""
-    photographs = [
-        ax for ax in figure.axes if any(np.ndim(np.asarray(image.get_array())) == 3 for image in ax.images)
-    ]
-    if not photographs:
-        return figure_html(figure).replace("<img ", '<img class="plot" ', 1)
-    figure.patch.set_alpha(0)
-    for ax in photographs:
-        ax.patch.set_alpha(0)
-        for text in ax.texts:
-            text.set_color("#777")  # read on white and on black
-        for frame in ax.patches:
-            frame.set_edgecolor(style.BLUE)
-    return figure_html(figure).replace("background: white", "", 1)
+    """HTML of a figure that a dark page may invert, unless photographs are on it."""
+    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
+    return figure_html(figure).replace("<img ", f"<img {look}", 1)

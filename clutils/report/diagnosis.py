@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clutils.report import feeding
-from clutils.report.facts import Facts
+from clutils.report.facts import Facts, Row
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
@@ -100,20 +100,17 @@ class Line:
 
 
 def never_trained(f: Facts) -> Diagnosis | None:
-    """Weights of 0, batch normalisations without a batch, or layer normalisations as they are made.
+    """Batch normalisations without a batch, or layer normalisations as they are made.
 
     Layer normalisations may have been kept so, where classes were learned.
     """
-    if f.weights_zero == 1:
-        says = "Never trained: 100 % of the weights of its convolutions and linear layers are 0."
-        return Diagnosis(NEVER, BROKEN, says)
     if f.never_trained:
-        says = "Never trained: its batch-norm layers have counted 0 batches, and store mean 0 and variance 1."
-        return Diagnosis(NEVER, BROKEN, says)
-    if f.plain_normalisations and not above(f):
-        says = "Never trained: all gains of its layer normalisations are 1 and all biases 0."
-        return Diagnosis(NEVER, BROKEN, says)
-    return None
+        why = "its batch-norm layers have counted 0 batches, and store mean 0 and variance 1"
+    elif f.plain_normalisations and not above(f):
+        why = "all gains of its layer normalisations are 1 and all biases 0"
+    else:
+        return None
+    return Diagnosis(NEVER, BROKEN, f"Never trained: {why}.")
 
 
 def fed_wrongly(f: Facts) -> Diagnosis | None:
@@ -133,10 +130,8 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
         return None  # its statistics had not settled: see `hardly_begun` and `half_trained`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
-    says = (
-        f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
-        f"training{near}."
-    )
+    says = "Fed wrongly, or with images of another kind: its input statistics are "
+    says += f"{away} from those in training{near}."
     return Diagnosis(FED, BROKEN if f.input_gap > FAR or collapsed(f) else LOOK, says)
 
 
@@ -161,10 +156,8 @@ def collapsed(f: Facts) -> Diagnosis | None:
         says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
         says += f"point), in {rank:.1f} of {f.dimensions} dimensions."
     elif rank < RANK:
-        says = (
-            f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the first "
-        )
-        says += f"direction has {first:.0%} of the variance."
+        says = f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the "
+        says += f"first direction has {first:.0%} of the variance."
     elif first > FIRST:
         says = f"Collapsed onto a line: one direction has {first:.0%} of the variance; in healthy "
         says += "encoders the first direction has 20% to 40%."
@@ -186,30 +179,25 @@ def temperature(f: Facts) -> Diagnosis | None:
     Where what the loss sees has collapsed, all similarities are alike and that share says nothing; then the
     share that it would be by the encoder's own features tells a cold τ from other causes.
     """
-    if f.share_of_negatives is None or f.temperature is None or f.of_texts:
+    if f.share_of_negatives is None or f.temperature is None:
         return None
     share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
-    asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
-    other = f.temperature_in_file is not None  # then it was not trained at this one
-    tau += f" (the file says {f.temperature_in_file:g})" if other else ""
+    asked = f"of its {f.negatives} negatives"
     if one_point(f):
         if before is None or before >= BEFORE:
             return None
         even = _plain(f.head_uniformity)
         says = f"Too cold: at {tau} and the similarities before the head, {before:.1%} {asked} would receive "
         says += f"the whole push, and behind the head all images are one point (uniformity {even})."
-        return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says)
+        return Diagnosis(TEMPERATURE, BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
         says += "the same kind are among them."
-        level = BROKEN if share < COLD and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says)
+        return Diagnosis(TEMPERATURE, BROKEN if share < COLD else LOOK, says)
     if share > WARM:
-        says = (
-            f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near ones."
-        )
-        level = BROKEN if share > HOT and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says)
+        says = f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near "
+        says += "ones."
+        return Diagnosis(TEMPERATURE, BROKEN if share > HOT else LOOK, says)
     return None
 
 
@@ -256,14 +244,13 @@ def other_classes(f: Facts) -> Diagnosis | None:
 
 def healthy(f: Facts) -> Diagnosis | None:
     by = leads(f)
-    if by is None or f.own is None or f.untrained is None:
+    if by is None or f.own is None or f.untrained is None or f.raw is None:
         return None
-    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and _beside_chance(f) > 0):
-        name, own, fresh = ("kNN", f.own.knn, f.untrained.knn)
-        if by[1] > by[0]:
-            name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
-        says = f"Healthy: its {name} accuracy is {own:.0%}, that of fresh weights {fresh:.0%}"
-        says += f", that of raw pixels {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
+    by_luck = interval(max(f.own), f.compared or 1)[0] <= (f.chance or 0.0)  # its accuracy
+    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and not by_luck):
+        at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
+        says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
+        says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
@@ -317,10 +304,9 @@ def leads(f: Facts) -> tuple[float, float] | None:
     """By how many standard errors (kNN, probe) are above those of fresh weights; None = not known."""
     if f.own is None or f.untrained is None:
         return None
-    knn, probe = (
-        (own - fresh) / _error(own, fresh, f) for own, fresh in zip(f.own, f.untrained, strict=True)
-    )
-    return (0.0 if math.isnan(knn) else knn), probe
+    pairs = zip(f.own, f.untrained, strict=True)
+    knn, probe = ((own - fresh) / _error(own, fresh, f) for own, fresh in pairs)
+    return knn, probe
 
 
 def above(f: Facts) -> bool:
@@ -350,27 +336,18 @@ def _easy(f: Facts) -> bool:
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
-def _luck(own: float, fresh: float, f: Facts) -> int:
+def _luck(own: Row, fresh: Row, f: Facts) -> int:
     """Whole points of a difference to fresh weights up to which it does not count."""
-    return math.ceil(100 * CERTAIN * _error(own, fresh, f))
-
-
-def _beside_chance(f: Facts) -> int:
-    """1 where kNN or probe is above chance beyond luck, -1 where both are below, 0 between or not known."""
-    if f.own is None or f.chance is None:
-        return 1
-    low, high = interval(max(f.own), f.compared or 1)
-    return int(low > f.chance) - int(high < f.chance)
+    return math.ceil(100 * CERTAIN * max(_error(*pair, f) for pair in zip(own, fresh, strict=True)))
 
 
 def _than_fresh(f: Facts) -> str:
     """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
     by, own, fresh = leads(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
-    luck = max(_luck(*pair, f) for pair in zip(own, fresh, strict=True))
     said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
-    return f"{said[0]} with fresh weights, {said[1]} (up to {luck} points may be luck)"
+    return f"{said[0]} with fresh weights, {said[1]} (up to {_luck(own, fresh, f)} points may be luck)"
 
 
 def _views_beside(f: Facts) -> str:
@@ -429,11 +406,8 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
 def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
-    value = (
-        f"{f.input_gap:,.2f} nats from the statistics of the training images (up to {feeding.NEAR} is near)"
-    )
-    found = fed_wrongly(f)
-    if found is not None:
+    value = f"{f.input_gap:,.2f} nats from the statistics in training (up to {feeding.NEAR} is near)"
+    if found := fed_wrongly(f):
         return found.level, value, ""  # the diagnosis says it
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
         return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
@@ -448,42 +422,29 @@ def classes(f: Facts) -> Told | None:
     knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
     value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
     if f.untrained is not None:
-        luck = max(_luck(*pair, f) for pair in zip(f.own, f.untrained, strict=True))
-        value += f"; up to {luck} points beside fresh weights may be luck"
+        value += f"; up to {_luck(f.own, f.untrained, f)} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
-        says = (
-            f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
-        )
+        says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says
     if _labels_wrong(f):
-        where = "Below chance: classes may have other names" if _beside_chance(f) < 0 else "All at chance"
-        return LOOK, value, f"{where}: labels and images do not seem to belong together."
-    found = other_classes(f) or half_trained(f)
-    if found is not None:
-        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN
-        return found.level, value, "Below fresh weights." if below else "Not clearly above fresh weights."
+        return LOOK, value, "All at chance: labels and images do not seem to belong together."
+    if found := other_classes(f) or half_trained(f):
+        return found.level, value, ""  # the diagnosis says it
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
 
 def loss_space(f: Facts) -> Told | None:
-    if f.of_texts and f.K_eff is not None:
-        value = f"τ = {f.temperature:.3g}, learned" + ("" if f.bias is None else f", and bias {f.bias:.3g}")
-        value += (
-            f" (logit_scale of the file): K_eff = {f.K_eff:.1f} of {f.negatives} other views share the push"
-        )
-        return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if f.head_uniformity is None:
         return None
     value = f"after the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
     value += f"alignment {f.head_alignment:.2f}"
-    if f.share_of_negatives is not None and f.temperature is not None and not one_point(f):
-        given = "" if f.temperature_in_file is None else f" (the file says {f.temperature_in_file:g})"
-        value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
+    if f.share_of_negatives is not None and not one_point(f):
+        value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
         value += f"share the push (healthy: {SHARED})"
-    if one_point(f):
-        return BROKEN, value, "What the loss sees is one point."
-    if found := temperature(f):
-        return found.level, value, "Too hot." if (f.share_of_negatives or 0) > WARM else "Too cold."
+    if f.of_texts:
+        return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
+    if found := temperature(f) or behind_the_head(f):
+        return found.level, value, ""  # the diagnosis says it
     if f.head_uniformity > CROWDED:
         return LOOK, value, "Images are crowded: the loss has little to compare."
     return GOOD, value, ""
@@ -497,11 +458,9 @@ def geometry(f: Facts) -> Told:
     value += f"effective rank {rank} of {_most(f)}"
     found = [(GOOD, "")]
     if ill := collapsed(f):
-        found.append((ill.level, "Collapsed."))
+        found.append((ill.level, ""))  # the diagnosis says it
     elif f.spread < NARROW:
-        found.append(
-            (LOOK, "A constant in one feature or more is far larger than the differences between images.")
-        )
+        found.append((LOOK, "A constant in some features is far larger than the differences of images."))
     elif (f.effective_rank or 0) < FEW_RANKS:
         found.append((LOOK, "Few directions are in use."))
     elif (f.first_direction or 1) > MUCH:
@@ -520,9 +479,6 @@ def geometry(f: Facts) -> Told:
 def two_views(f: Facts) -> Told:
     value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
     value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
-    others = {"fresh weights": f.views_untrained, "raw pixels": f.views_raw}
-    if told := ", ".join(f"{name} {row.finds_itself:.0%}" for name, row in others.items() if row):
-        value += f" ({told})"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return LOOK, value, "Two views of one image are hardly nearer than two different images."
     return GOOD, value, ""

@@ -15,16 +15,18 @@ from torch import Tensor, nn
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.report import feeding, neighbours, standard
-from clutils.report.facts import Examination, Facts, Row, Seen
+from clutils.report import feeding, standard
+from clutils.report.facts import Examination, Facts, Row
 from clutils.report.feeding import VIEWED
-from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
+from clutils.report.prepared import Prepared, demand_side, embed
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
 FEWEST = 20  # images of a map
+PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
+MAPS: dict[str, Any] = {"t-SNE": maps.tsne, "UMAP": maps.umap}
 QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
@@ -59,7 +61,7 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - map_names: "t-SNE" or "UMAP", the map of the first screen, which is of PCA without one
+    - map_names: of `MAPS`, the map of the first screen, which is of PCA without one
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins
@@ -75,53 +77,51 @@ def examine(
     unknown: dict[str, str] = {}
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
-    z = finite(prepared, judged)
-    gallery_z = finite(prepared, gallery) if len(gallery) else z[:0]
+    z = embed(prepared, judged.images)
+    gallery_z = embed(prepared, gallery.images) if len(gallery) else z[:0]
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
-    demand_finite(torch.cat([z1, z2]))
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
-    n |= {"weights_zero": _zero(opened.encoder), "plain_normalisations": _plain(opened.encoder)}
-    n |= feeding.first_layer(opened, prepared, torch.cat(seen), unknown)
+    n["plain_normalisations"] = _plain(opened.encoder)
+    n |= feeding.first_layer(prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:
         n["uniformity"] = measures.uniformity(z)
-    tau = None if opened.untempered else temperature or opened.temperature
     head_views = _head(opened, (z1, z2), unknown)
     if head_views is not None:
         n["head_alignment"] = measures.alignment(*head_views)
         n["head_uniformity"] = measures.uniformity(torch.cat(head_views))
-    n |= _loss(opened, head_views, (z1, z2), tau, unknown)
-    if "temperature" in n and opened.temperature not in (None, tau):
-        n["temperature_in_file"] = opened.temperature
+    n |= _loss(opened, head_views, (z1, z2), temperature, unknown) | {"of_texts": opened.learned_scale}
     on_stage("classes and fresh weights")
     some = gallery if len(gallery) else judged
     fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
     raw = measures.raw_inputs(judged)
     found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
     found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
-    if _labelled(found, gallery, gallery_z):
-        n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, fresh)
+    if _labelled(found):
+        n |= _classes(found) | _table(found, fresh)
     if fresh:
         found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
         n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
-    if found.predicted is None and directions:
-        n |= _without_labels(found, fresh, seen)
+    n["raw_nearer_than"] = _contrast(*(view.flatten(1) - 0.5 for view in seen))["nearer_than"]
     found.found = Facts(**n)
     if quick:
         unknown |= dict.fromkeys(("probe", "kept"), QUICK)
     else:
         on_stage("probes")
-        n["others"] = standard.measure(found, gallery, gallery_z, numbers)
+        n["others"] = standard.measure(found, numbers)
         on_stage("robustness")
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
-    if map_names:
-        on_stage(map_names[0])
-        _map(found, map_names[0], seed)
+    for name in map_names:
+        on_stage(name)
+        if directions and found.mapped >= FEWEST:
+            found.maps[name] = MAPS[name](z[: found.mapped], seed=seed)
+        else:
+            unknown[name] = "too few images, or all at one place"
     found.found = Facts(**n)
     return found
 
@@ -134,25 +134,14 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
     asked = judged.labels.unique()
     asked = asked[torch.isin(asked, gallery.labels)]
     if not torch.isin(asked, gallery.labels[: COMPARED[0]]).all():
-        order = gallery.labels.argsort(stable=True)
-        ordered = gallery.labels[order]
-        begins = torch.ones_like(ordered, dtype=torch.bool)
-        begins[1:] = ordered[1:] != ordered[:-1]
-        first = order[begins & torch.isin(ordered, asked)].sort().values
-        others = torch.ones(len(gallery), dtype=torch.bool)
-        others[first] = False
-        gallery = gallery.subset(torch.cat([first, others.nonzero()[:, 0]]))
+        labels = gallery.labels.tolist()
+        first = sorted(labels.index(c) for c in asked.tolist())
+        ahead = set(first)
+        gallery = gallery.subset([*first, *(k for k in range(len(labels)) if k not in ahead)])
     return gallery.subset(slice(0, max(COMPARED[0], len(asked)))) if quick else gallery
 
 
 # ---- the images as they come in ----------------------------------------------------------------------------
-
-
-def _zero(encoder: nn.Module) -> float:
-    """Of the weights of convolutions and linear layers, the share that is 0 in every place."""
-    kinds = nn.Conv2d | nn.Linear
-    weights = [m.weight for m in encoder.modules() if isinstance(m, kinds) and m.weight.ndim > 1]
-    return sum(not w.any() for w in weights) / len(weights) if weights else 0.0
 
 
 def _plain(encoder: nn.Module) -> bool:
@@ -200,31 +189,11 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     hardest = negative.amax(dim=1)
     tie = (positive == hardest).double() / 2
     return {
-        "alignment": 2 - 2 * positive.mean().item(),
         "positive_similarity": positive.mean().item(),
         "negative_similarity": negative.mean().item(),
         "finds_itself": ((positive > hardest).double() + tie).mean().item(),
         "nearer_than": (positive[:, None] > negative).double().mean().item(),
-        "views": len(z1),
     }
-
-
-def _without_labels(found: Examination, fresh: Sequence[Prepared], seen: Pair) -> dict[str, Any]:
-    """How often a view finds its other half, and the rank of the views; raw pixels' and fresh weights' too.
-
-    Fresh weights' share is the better of two, as made and with batch statistics that have settled; the rank
-    is of the former, whose spectrum is drawn.
-    """
-
-    def row(z1: Tensor, z2: Tensor) -> Seen:
-        return Seen(_contrast(z1, z2)["finds_itself"], measures.effective_rank(torch.cat([z1, z2])))
-
-    raw = (view.flatten(1) - 0.5 for view in seen)  # as `measures.raw_inputs`
-    numbers: dict[str, Any] = {"view_rank": row(*found.views).view_rank, "views_raw": row(*raw)}
-    rows = [row(*(embed(way, view) for view in seen)) for way in fresh]
-    if rows:
-        numbers["views_untrained"] = Seen(max(each.finds_itself for each in rows), rows[0].view_rank)
-    return numbers
 
 
 def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
@@ -285,66 +254,81 @@ def _reset(module: nn.Module) -> nn.Module | None:
     return made
 
 
-def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
+def _labelled(found: Examination) -> bool:
     """Whether there are labels to be asked about, and directions to compare; else why not."""
-    y, known = found.judged.labels, gallery.labels
+    y, known = found.judged.labels, found.gallery.labels
     why = ""
     if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:
         why = "the images have no labels" + " of two classes or more" * bool((y >= 0).any())
     elif not torch.isin(y, known).any():
         why = "no test image is of a class that a labelled image has"
-    elif not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
+    elif not found.has_directions or bool((found.gallery_z.norm(dim=1) == 0).any()):
         why = "images have one and the same embedding, or one of length 0"
     if why:
         found.unknown["knn"] = why
     return not why
 
 
-def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[str, float]:
-    """kNN by all labelled images; copies."""
-    y, gallery_y = found.judged.labels, gallery.labels
-    k = measures.neighbours_for(gallery_y, y)
-    found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
+def _classes(found: Examination) -> dict[str, float]:
+    """kNN by all labelled images, as `measures.knn_accuracy` counts; test images that are among them."""
+    y, gallery = found.judged.labels, found.gallery
+    k = measures.neighbours_for(gallery.labels, y)
+    asked, known = (nn.functional.normalize(z, dim=1) for z in (found.z, found.gallery_z))
+    voted = [measures.knn_vote(rows @ known.T, gallery.labels, k) for rows in asked.split(1024)]
+    found.predicted = torch.cat(voted)
     found.each["knn"] = (found.predicted == y).double()
+    there = {one.numpy().tobytes() for one in gallery.images}
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
-        "copies": neighbours.copies(found.judged.images, gallery.images),
+        "copies": sum(one.numpy().tobytes() in there for one in found.judged.images) / len(y),
     }
 
 
-def _table(
-    found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Sequence[Prepared]
-) -> dict[str, Any]:
+def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (N, D) and (M, D) in the first principal directions of the former: at most PROBE_DIRECTIONS."""
+    mean = gallery.mean(dim=0)
+    gallery, judged = gallery - mean, judged - mean
+    if gallery.shape[1] <= PROBE_DIRECTIONS:
+        return gallery, judged
+    gram = (gallery @ gallery.T).double()  # (N, N): there are more pixels than rows
+    values, vectors = torch.linalg.eigh(gram)
+    kept = values > 1e-9 * values.max().clamp(min=1e-12)
+    values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
+    axes = gallery.T @ (vectors / values.sqrt()).float()  # (D, directions)
+    return gallery @ axes, judged @ axes
+
+
+def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
     """kNN and probe of the encoder, of raw pixels and of fresh weights, all by the same images.
 
     Fresh weights' are the better of two: as made, and with batch statistics that have settled.
     """
-    many, few = gallery.subset(slice(0, COMPARED[0])), found.judged.subset(slice(0, COMPARED[1]))
+    many, few = found.gallery.subset(slice(0, COMPARED[0])), found.judged.subset(slice(0, COMPARED[1]))
     if len(many.labels.unique()) < 2:
         found.unknown["table"] = "the first labelled images have one class alone"
         return {}
-    k = measures.neighbours_for(many.labels, few.labels)
+    usual = measures.neighbours_for(many.labels, few.labels)
 
-    def row(first: Tensor, second: Tensor) -> Row:
-        knn, given = math.nan, (many.labels, few.labels)
-        if all(bool(z.norm(dim=1).all()) for z in (first, second)):
-            knn = measures.knn_accuracy(first, given[0], second, given[1], k=k)
-        return Row(knn, measures.linear_probe(first, given[0], second, given[1]))
+    def knn(first: Tensor, second: Tensor) -> float:
+        k = min(usual, int(first.any(dim=1).sum()))  # a row of zeros has no neighbours
+        return measures.knn_accuracy(first, many.labels, second, few.labels, k=k) if k else 0.0
 
-    raw, raw_few = measures.raw_inputs(many), found.raw[: len(few)]
-    pixels = measures.knn_accuracy(raw, many.labels, raw_few, few.labels, k=k)
-    principal = neighbours.principal(raw, raw_few)  # of all pixels a probe takes minutes
-    numbers: dict[str, Any] = {"compared": len(few), "gallery_compared": len(many)}
-    numbers["own"] = row(gallery_z[: len(many)], found.z[: len(few)])
-    numbers["raw"] = Row(pixels, row(*principal).probe)
+    def probe(first: Tensor, second: Tensor) -> float:
+        return measures.linear_probe(first, many.labels, second, few.labels)
+
+    own = found.gallery_z[: len(many)], found.z[: len(few)]
+    raw = measures.raw_inputs(many), found.raw[: len(few)]
+    numbers: dict[str, Any] = {"compared": len(few)}
+    numbers["own"] = Row(knn(*own), probe(*own))
+    numbers["raw"] = Row(knn(*raw), probe(*principal(*raw)))  # of all pixels a probe takes minutes
     if not fresh:
         found.unknown["untrained"] = "of this module no untrained one can be built"
         return numbers
-    rows = [row(embed(way, many.images), embed(way, few.images)) for way in fresh]
-    best = (max((value for value in of if value == value), default=0.0) for of in zip(*rows, strict=True))
-    return numbers | {"untrained": Row(*best)}
+    rows = [(embed(way, many.images), embed(way, few.images)) for way in fresh]
+    numbers["untrained"] = Row(max(knn(*row) for row in rows), max(probe(*row) for row in rows))
+    return numbers
 
 
 # ---- the training that it comes from -----------------------------------------------------------------------
@@ -357,63 +341,40 @@ def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
         return None
     z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)
-    if not norms.isfinite().all():
-        unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or too long"
-        return None
-    if bool((norms == 0).any()):
-        unknown["head_uniformity"] = "the head maps images to vectors of length 0"
+    if not bool((norms.isfinite() & (norms > 0)).all()):
+        unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or of length 0"
         return None
     return similarities.normalise(z1), similarities.normalise(z2)
 
 
 def _loss(
-    opened: Opened, head: Pair | None, own: Pair, tau: float | None, unknown: dict[str, str]
+    opened: Opened, head: Pair | None, own: Pair, given: float | None, unknown: dict[str, str]
 ) -> dict[str, float]:
-    """How many negatives share the push, after the head and at its τ; else why that can't be known.
+    """The share of the negatives that share the push, after the head and at its τ; else why none is known.
 
-    Of a file whose τ was learned beside texts, by the features where there is no head.
+    given: τ, where the file does not say it.
     """
+    tau = opened.temperature or given
     if tau is not None and not 0 < tau < math.inf:
         raise ValueError(f"temperature is {tau!r}, but must be above 0")
-    if head is None and opened.learned_scale and all(bool(z.norm(dim=1).all()) for z in own):
-        first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        head = first, second
     if opened.untempered:
-        unknown["K_eff"] = f"{opened.untempered} trains without a temperature"
+        unknown["share_of_negatives"] = f"{opened.untempered} trains without a temperature"
+    elif opened.learned_scale:
+        unknown["share_of_negatives"] = f"τ = {tau:.3g} was learned beside texts, which are not here"
     elif head is None:
-        unknown["K_eff"] = unknown["head_uniformity"]
+        unknown["share_of_negatives"] = unknown["head_uniformity"]
     elif tau is None:
-        unknown["K_eff"] = "the file does not say τ: --temperature does"
-    if "K_eff" in unknown or head is None or tau is None:
+        unknown["share_of_negatives"] = "the file does not say τ: --temperature does"
+    if "share_of_negatives" in unknown or head is None or tau is None:
         return {}
-    pairs = similarities.two_views(*head)
-    numbers = {
-        "temperature": float(tau),
-        "negatives": pairs.negatives.shape[1],
-        "of_texts": opened.learned_scale,
-    }
-    if opened.bias is not None:  # a sigmoid for each pair
-        push = torch.sigmoid(pairs.negatives / tau + opened.bias)
-        K_eff = anatomy.effective_negatives(push).mean().item()
-        share = K_eff / pairs.negatives.shape[1]
-        return numbers | {"bias": opened.bias, "K_eff": K_eff, "share_of_negatives": share}
-    share = _share(pairs.negatives, tau)
-    numbers |= {"share_of_negatives": share, "K_eff": share * pairs.negatives.shape[1]}
+    negatives = similarities.two_views(*head).negatives
+    numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
+    numbers["share_of_negatives"] = _share(negatives, tau)
     if all(bool(z.norm(dim=1).all()) for z in own):
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        features = similarities.two_views(first, second)
-        numbers["share_before_head"] = _share(features.negatives, tau)
+        numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
     return numbers
 
 
 def _share(negatives: Tensor, tau: float) -> float:
     return (anatomy.effective_negatives(negatives, tau) / negatives.shape[1]).mean().item()
-
-
-def _map(found: Examination, name: str, seed: int) -> None:
-    """A map of the test images."""
-    z = found.z[: found.mapped]
-    if not found.has_directions or len(z) < FEWEST:
-        found.unknown[name] = "too few images, or all at one place"
-    else:
-        found.maps[name] = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)

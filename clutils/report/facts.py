@@ -21,17 +21,9 @@ class Row(NamedTuple):
     probe: float
 
 
-class Seen(NamedTuple):
-    """What needs no label, of the same views for every row of the table."""
-
-    finds_itself: float
-    view_rank: float
-
-
 # a mapping's or a row's numbers by their names in JSON: "input_gap_imagenet", "kept_crop", "knn_untrained"
 NAMED = {"input_gaps": "input_gap_{}", "kept": "kept_{}", "others": "{}"}
 NAMED |= {"own": "{}_beside_untrained", "untrained": "{}_untrained", "raw": "{}_raw"}
-NAMED |= {"views_untrained": "{}_untrained", "views_raw": "{}_raw"}
 
 
 @dataclass(frozen=True)
@@ -40,19 +32,17 @@ class Facts:
 
     - pictures, gallery: test images and labelled images; dimensions: of a feature
     - spread: the part of an embedding's length in which images differ; dead: share of features that are still
-    - weights_zero: share of weights that are 0; plain_normalisations: of layers, gains 1 and biases 0
+    - plain_normalisations: of layers, gains 1 and biases 0
     - never_trained: there are batch normalisations, and none has seen an image; batches_seen: by the file
     - input_gap: nats from the statistics of its training; input_gaps: by normalisation
-    - views: images of which two views were compared; finds_itself, nearer_than: how often a view is nearest
-      to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made
-    - view_rank: effective rank of these views; views_untrained, views_raw: of fresh weights and raw pixels
-      what needs no labels, where there are none
-    - head_*: after the projection head; temperature: the τ that was used, in_file: of the file
-    - share_of_negatives: that share the push, after the head, and K_eff: how many that is;
-      share_before_head: if the loss saw the features
-    - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
-    - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
-      `compared` test images; untrained is the better of fresh weights as made and with settled statistics
+    - finds_itself, nearer_than: how often one of an image's two views is nearest
+      to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made;
+      raw_nearer_than: by raw pixels
+    - head_*: after the projection head; temperature: the τ of the training
+    - share_of_negatives: that share the push, after the head; share_before_head: if the loss saw the features
+    - of_texts: τ was learned, as CLIP's and SigLIP's, whose negatives are texts
+    - knn, chance: of all labelled images; own, untrained, raw: the table, of `compared` test images and 500
+      labelled ones; untrained is the better of fresh weights as made and with settled statistics
     - copies: share of test images among the labelled
     - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
     - others: what no rule reads
@@ -65,17 +55,12 @@ class Facts:
     dead: float
     norm_varies: float
     zero_norms: int
-    views: int
-    alignment: float
     positive_similarity: float
     negative_similarity: float
     finds_itself: float
     nearer_than: float
     fresh_nearer_than: float | None = None
-    view_rank: float | None = None
-    views_untrained: Seen | None = None
-    views_raw: Seen | None = None
-    weights_zero: float = 0.0
+    raw_nearer_than: float | None = None
     plain_normalisations: bool = False
     never_trained: bool = False
     batches_seen: int | None = None
@@ -87,19 +72,15 @@ class Facts:
     head_alignment: float | None = None
     head_uniformity: float | None = None
     temperature: float | None = None
-    temperature_in_file: float | None = None
     negatives: int | None = None
     share_of_negatives: float | None = None
-    K_eff: float | None = None
     of_texts: bool = False
-    bias: float | None = None
     share_before_head: float | None = None
     neighbours: int | None = None
     chance: float | None = None
     knn: float | None = None
     copies: float | None = None
     compared: int | None = None
-    gallery_compared: int | None = None
     own: Row | None = None
     untrained: Row | None = None
     raw: Row | None = None
@@ -118,7 +99,7 @@ class Facts:
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name in NAMED and value:
-                parts = value._asdict() if isinstance(value, Row | Seen) else value
+                parts = value._asdict() if isinstance(value, Row) else value
                 found |= {NAMED[each.name].format(name): part for name, part in parts.items()}
             elif value is not None and each.name not in NAMED:
                 found[each.name] = float(value) if isinstance(value, bool) else value

@@ -64,10 +64,9 @@ def fitting(
 
     seen: images (N, C, H, W) as its training saw them, views. None where nothing tells, or none fits.
     """
-    prepared = Prepared(opened.encoder, opened.channels, size)
     unknown: dict[str, str] = {}
-    numbers = first_layer(opened, prepared, seen, unknown)
-    found = numbers.get("input_gaps") or {}
+    numbers = first_layer(Prepared(opened.encoder, opened.channels, size), seen, unknown)
+    found = numbers.get("input_gaps", {})
     gaps = {name: gap for name, gap in found.items() if math.isfinite(gap)}
     if found and not gaps:  # of weights that are far too large
         unknown["input_gap"] = "what its first layer gives is not finite"
@@ -75,8 +74,7 @@ def fitting(
         reason = unknown.get("input_gap", "no layer stores statistics of its training images")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"
     best, *equal = alike(gaps)
-    others = sorted(gaps.keys() - {best}, key=lambda name: gaps[name])
-    beside = ", ".join(f"{name} {gaps[name]:.2f}" for name in others)
+    beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:
         said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
         return None, f"{said}; the images are fed as they are"
@@ -118,44 +116,46 @@ def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> flo
     if not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None or layer.running_var is None:
         return 0.0  # of both ways: nothing is decided
     remembered = layer.running_mean, layer.running_var
-    if bool((remembered[0] == 0).all() and (remembered[1] == 1).all()):
+    if _as_made(*remembered):
         return 0.0
-    ways = [way for way in NORMALISATIONS.values() if len(way[0]) in (1, opened.channels)]
-    fed = (Prepared(opened.encoder, opened.channels, size, *way) for way in ways)
-    return min(gap(prepared, layer, seen, remembered) for prepared in fed)
+    return min(_gaps(Prepared(opened.encoder, opened.channels, size), layer, seen, remembered).values())
 
 
-def first_layer(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
+def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
     for each usual normalisation.
     """
-    layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"
         return {}
-    counted = max(
-        (int(m.num_batches_tracked) for m in layers if m.num_batches_tracked is not None), default=0
-    )
-    fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
+    counted = max(int(m.num_batches_tracked) if m.num_batches_tracked is not None else 0 for m in layers)
+    remembered = first.running_mean, first.running_var
+    fresh = counted == 0 and _as_made(*remembered)
     moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
     if fresh or not bool((first.running_var > 1e-10).any()):
-        why = "the running variance of its first batch normalisation is zero: it has seen no images"
-        if fresh:
-            why = "its batch normalisation has never seen an image"
-        if fresh and moved:
-            why = "its batch normalisations hold no statistics, though they were trained: folded into the "
-            why += "weights, or not loaded"
-        unknown["input_gap"] = why
+        unknown["input_gap"] = "its batch normalisations hold no statistics of images (" + (
+            "folded into the weights, or not loaded)" if fresh and moved else "it has never seen an image)"
+        )
         return {"never_trained": fresh and not moved}
-    remembered = first.running_mean, first.running_var
     found: dict[str, Any] = {"batches_seen": counted, "input_gap": gap(prepared, first, seen, remembered)}
+    return found | {"input_gaps": _gaps(prepared, first, seen, remembered)}
+
+
+def _as_made(mean: Tensor, var: Tensor) -> bool:
+    return bool((mean == 0).all() and (var == 1).all())
+
+
+def _gaps(
+    prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]
+) -> dict[str, float]:
+    """Usual normalisation -> the gap with it."""
     ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
-    fed = {n: Prepared(opened.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
-    found["input_gaps"] = {name: gap(other, first, seen, remembered) for name, other in fed.items()}
-    return found
+    fed = {n: Prepared(prepared.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
+    return {name: gap(other, layer, seen, remembered) for name, other in fed.items()}
 
 
 def gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:

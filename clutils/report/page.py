@@ -1,23 +1,20 @@
 """HTML page of a report, style and images inside: `page.html` filled in."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from clutils.measures import NEIGHBOURS
+from clutils.measures import BY_NAME, NEIGHBOURS
 from clutils.report import screen, series, standard
-from clutils.report.diagnosis import BROKEN, FED, GOOD, LOOK, UNKNOWN
-from clutils.report.figures import LEVEL_LOOKS
+from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
 
-MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
-LETTERS = "AB"  # of two files side by side
+MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
-    "features": "an encoder's output for an image; compared by cosine, so their length does not count",
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
     "class has of them), by cosine s and weights exp(s / 0.1); the number is the share of right answers",
     "linear probe": "a logistic regression on the features of labelled images, tested on the test images, "
@@ -36,33 +33,24 @@ GLOSSARY = {
     "coincide, 0 = no more similar",
     "head": "the small network between features and loss, discarded after training",
     "share of the push": "the share of an anchor's negatives that receive the loss's push, at its τ",
-    "bootstrap": "the test images are drawn again with replacement, a thousand times; the range has 95 % of "
-    "the results. Below about fifty images it is too narrow",
-    "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are (1 = up to "
-    "rotation and scale), and the share of nearest images that both have. CKA is near 1 for any two encoders "
-    "with one strong direction in common, and too high with fewer images than features",
 }
 
 
 def page(
     reports: Sequence[Any],
-    pictures: Mapping[str, str],
-    numbers: str,
     panels: Sequence[tuple[str, str, str]] = (),
     moments: Sequence[Any] = (),
 ) -> str:
     """One encoder's report; two, with what differs; or a series.
 
-    - pictures: heading -> a figure's HTML with its image inside (`figures.page`)
-    - numbers: JSON, which the page carries for programs
-    - panels: heading, a figure's HTML and the sentence that reads it, of the first screen
+    - panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
     - moments: of a series, as `series` has them; then there are no reports
     """
     found = [report.examination for report in reports]
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
     if len(reports) > 1:
-        titles = [f"{letter}: {title}" for letter, title in zip(LETTERS, titles, strict=True)]
+        titles = [f"{letter}: {title}" for letter, title in zip(standard.LETTERS, titles, strict=True)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("clutils.report", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -70,35 +58,24 @@ def page(
         title=" and ".join(titles)
         or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
         moments=moments,
-        counted=series.counted(moments),
-        provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
+        counted=series.AT,
+        provenance=moments[-1]["facts"] if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
-        letters=LETTERS,
-        pictures=pictures,
+        letters=standard.LETTERS,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
-        measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
+        measured=standard.measured(found[0]) if len(found) == 1 and not found[0].quick else [],
+        intervals=standard.intervals(found[0]) if len(found) == 1 else {},
+        metrics=BY_NAME,
         differences=differences,
-        better=better(reports, differences) if differences else "",
-        likeness=standard.likeness(*found) if len(found) == 2 else {},
+        better=standard.better(reports, differences) if differences else "",
         trust=json.loads(TRUST.read_text(encoding="utf-8")),
         shown=shown,
         apart=apart,
         glossary=GLOSSARY,
         marks=MARKS,
         classes=CLASSES,
-        numbers=numbers.replace("<", "\\u003c"),
     )
-
-
-def better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
-    """What each is better at, behind its level; nothing is compared before both are fed as in training."""
-    levels = " ".join(f"{k}: {r.badge}." for k, r in zip(LETTERS, reports, strict=False))
-    said = standard.which_is_better(differences)
-    for letter, report in zip(LETTERS, reports, strict=False):
-        if report.diagnosis.name == FED:
-            said = f"{letter} may be fed wrongly: see to that before you compare. {said}"
-    return f"{levels} {said}"
 
 
 def shown(value: float, share: bool) -> str:

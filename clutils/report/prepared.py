@@ -14,9 +14,6 @@ from clutils import encoders
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 
-LARGEST = 1e15  # of a feature: a sum of squares of larger ones may overflow in float32
-SIDES = (8, 1024)  # the least and the largest width that images may be resized to
-
 
 class Unfit(ValueError):
     """An option that does not fit this encoder: what it is, and what there is."""
@@ -77,8 +74,18 @@ def as_taken(pictures: ImageSet, channels: int) -> ImageSet:
 
 
 def embed(prepared: Prepared, images: Tensor) -> Tensor:
-    """Features, by batches of `batch_size` images."""
-    return encoders.embed(prepared, images, batch_size=batch_size(prepared, images))
+    """Features, by batches of `batch_size` images.
+
+    Raises ValueError where one is not finite, or so large that its square is not.
+    """
+    z = encoders.embed(prepared, images, batch_size=batch_size(prepared, images))
+    bad = int((~z.square().sum(dim=1).isfinite()).sum())
+    if bad:
+        raise ValueError(
+            f"the features of {bad} in {len(z)} images are NaN, infinite, or so large that their squares "
+            "overflow: nothing can be measured; a checkpoint from before may be whole"
+        )
+    return z
 
 
 def batch_size(prepared: Prepared, images: Tensor) -> int:
@@ -87,31 +94,8 @@ def batch_size(prepared: Prepared, images: Tensor) -> int:
     return max(4, min(512, 32 * 32 * 32 // side**2))
 
 
-def finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
-    """Features. Raises ValueError as `demand_finite` does."""
-    z = embed(prepared, pictures.images)
-    demand_finite(z)
-    return z
-
-
-def demand_finite(z: Tensor) -> None:
-    """Raises ValueError where a feature is not finite, or so large that its square is not."""
-    if not z.isfinite().all():
-        bad = int((~z.isfinite()).any(dim=1).sum())
-        raise ValueError(
-            f"the features of {bad} in {len(z)} images are NaN or infinite: nothing can be measured"
-        )
-    if (largest := z.abs().max().item()) > LARGEST:
-        raise ValueError(
-            f"features are as large as {largest:.0e}, and their squares overflow: nothing can be measured; "
-            "its training ran away, and a checkpoint from before may be whole"
-        )
-
-
 def demand_side(opened: Opened, size: int | None) -> int | None:
-    """`size`. Raises Unfit where images can't be resized to it."""
-    if size is not None and not SIDES[0] <= size <= SIDES[1]:
-        raise Unfit(f"size is {size}, but must be from {SIDES[0]} to {SIDES[1]}")
+    """`size`. Raises Unfit where the network takes images of another one."""
     if size is not None and opened.side not in (None, size):
         raise Unfit(f"size is {size}, but {opened.arch} takes images of {opened.side} x {opened.side} only")
     return size

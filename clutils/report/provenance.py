@@ -13,14 +13,13 @@ from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.files import printable
 
-SETTINGS = 16  # of a file's own, at most so many are listed
-LONGEST = 60  # characters of one of them
+LISTED = 8  # tensors that are not used, at most
 
 
 def facts(
     opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
 ) -> dict[str, str]:
-    """Heading -> words: file, encoder, images and how they are fed; hash, settings, versions and seed."""
+    """Heading -> words: file, encoder, images and how they are fed; hash, versions and seed."""
     found = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
     if opened.size:
         found["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
@@ -30,31 +29,21 @@ def facts(
     elif gallery.source != judged.source:
         found["labelled neighbours"] = gallery.source
     mean, std = options.get("mean"), options.get("std")
-    fed_as = (
-        "images in [0, 1] as they are"
-        if mean in (None, (0.0,)) and std in (None, (1.0,))
-        else f"mean {mean}, std {std}"
-    )
+    plain = mean in (None, (0.0,)) and std in (None, (1.0,))
+    fed_as = "images in [0, 1] as they are" if plain else f"mean {mean}, std {std}"
     side = options.get("size") or opened.side
     fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3
     found["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
-    left = [f"{name} ({count})" for name, count in opened.dropped.items()]
-    if opened.unexpected or left:
-        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
-        more = len(opened.unexpected) - len(beside)
-        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
-        found["not used"] = "tensors " + ", ".join([*named, *left[:8]])
+    left = [*opened.unexpected, *(f"{name} ({count})" for name, count in opened.dropped.items())]
+    if left:
+        more = f" and {len(left) - LISTED} more" * (len(left) > LISTED)
+        found["not used"] = f"tensors {', '.join(left[:LISTED])}{more}"
     if opened.path:
         with Path(opened.path).open("rb") as file:
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if opened.epoch is not None:
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
-    short = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
-    if short:
-        shown = list(short)[: SETTINGS if len(short) > SETTINGS + 1 else None]  # a single one is not left out
-        listed = ", ".join(f"{name} {short[name]}" for name in shown)
-        found["its settings"] = listed + (f", and {len(short) - len(shown)} more" * (len(short) > len(shown)))
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
     found |= {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
     return {heading: printable(words) for heading, words in found.items()}

@@ -12,25 +12,26 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from clutils import maps, measures, similarities
-from clutils.figures import axes_for, describe, new, style
+from clutils.figures import axes_for, describe, new, pictures, style, training
 from clutils.figures import maps as map_figures
-from clutils.figures.pictures import nearest, share_of_class
-from clutils.report import figures as drawn
-from clutils.report.diagnosis import CONSTANT, Diagnosis, one_point
-from clutils.report.facts import Examination, Facts, Seen
+from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, UNKNOWN, Diagnosis, one_point
+from clutils.report.facts import Examination, Facts
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
 TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognised
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
-SHOWN = 6  # images whose neighbours are shown: half of them the worst
-BINS = 60  # of similarities
-THUMBNAILS, SIDE = 80, 0.12  # on a map without classes: at most so many, each so wide on a map of width 1
+SHOWN = 6  # images whose neighbours are shown
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
+LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
+    GOOD: ("✓", style.GREEN),
+    LOOK: ("◐", "#8A5A00"),
+    BROKEN: ("✗", "#B00020"),
+    UNKNOWN: ("?", style.GREY),
+}
 Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
 
 
@@ -40,7 +41,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
-    mark, color = drawn.LEVEL_LOOKS[diagnosis.level]
+    mark, color = LEVEL_LOOKS[diagnosis.level]
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
@@ -72,20 +73,16 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
     found = [("", "kNN", "probe")]
     for name, row in rows.items():
         if row is not None:
-            knn, probe = ("none" if value != value else f"{value:.0%}" for value in row)
-            found.append((name, knn, probe))
+            found.append((name, f"{row.knn:.0%}", f"{row.probe:.0%}"))
     return [*found, ("chance", f"{f.chance:.0%}", f"{f.chance:.0%}")]
 
 
 def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
-    """How often a view's nearest is its other half, and the rank of the views; empty if not known."""
-    if f.view_rank is None:
-        return []
-    own = Seen(f.finds_itself, f.view_rank)
-    rows = {"this encoder": own, "fresh weights": f.views_untrained, "raw pixels": f.views_raw}
-    found = [("", "finds the other view", "rank of views")]
-    found += [(name, f"{row[0]:.0%}", f"{row[1]:.0f}") for name, row in rows.items() if row is not None]
-    return [*found, ("chance", f"{1 / (2 * f.views - 1):.1%}", "")]
+    """How often the two views of an image are nearer than two images."""
+    rows = {"this encoder": f.nearer_than, "fresh weights": f.fresh_nearer_than}
+    rows |= {"raw pixels": f.raw_nearer_than, "chance": 0.5}
+    found = [("", "views nearer than two images", "")]
+    return found + [(name, f"{share:.1%}", "") for name, share in rows.items() if share is not None]
 
 
 # ---- one function a panel ----------------------------------------------------------------------------------
@@ -94,89 +91,52 @@ def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
 @style.in_course_style
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """The test images on a map, by class; ringed where the labelled neighbours vote for another class."""
-    ax = axes_for(ax, *(TALL if found.predicted is None else SIZE))
+    ax = axes_for(ax, *SIZE)
     z, labels = found.z[: found.mapped], found.judged.labels[: found.mapped]
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0, so there is no map.")
     name, at = next(iter(found.maps.items()), ("PCA", None))
     at = maps.pca(z) if at is None else at
     size = min(26.0, 13_000 / len(z))  # of many, small ones
-    points = map_figures.Points(ax, labels, found.judged.class_names, size, names=False)
+    colours = torch.zeros_like(labels) if found.predicted is None else labels
+    points = map_figures.Points(ax, colours, found.judged.class_names, size, names=False)
     centred = at - at.mean(axis=0)
     turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # its long side lies, as the panel's
     points.update(turned)
     ax.spines[:].set_visible(False)
+    wide, high = np.ptp(turned, axis=0)
+    half = 0.5 * high / max(wide, high, 1e-12) + 0.05
+    ax.set(xlim=(-0.05, 1.05), ylim=(0.5 - half, 0.5 + half), anchor="W")
     if found.predicted is None:
         some = bool((found.judged.labels >= 0).any())
         why = "No labels of two classes or more." if some else "These images have no labels."
         reading = f"All {len(z):,} images ({name}). {why}"
-        _thumbnails(ax, found.judged.images, points)
         return describe(ax, f"Map. {reading}"), reading
-    wrong = found.predicted[: found.mapped] != labels
-    for marks, c in zip(points.marks, points.classes, strict=True):
-        offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
-        ax.scatter(
-            offsets[:, 0],
-            offsets[:, 1],
-            s=58,
-            linewidth=0.5,
-            zorder=4,
-            facecolors="none",
-            edgecolors=RING,
-            alpha=0.6,
-            clip_on=False,
-        )
-    wide, high = np.ptp(turned, axis=0)
-    half = 0.5 * high / max(wide, high, 1e-12) + 0.05
-    ax.set(xlim=(-0.05, 1.05), ylim=(0.5 - half, 0.5 + half), anchor="W")
+    wrong = (found.predicted[: found.mapped] != labels).numpy()
+    each = zip(points.marks, points.classes, strict=True)
+    rings = np.concatenate([np.asarray(marks.get_offsets())[wrong[labels == c]] for marks, c in each])
+    looks: dict[str, Any] = {"facecolors": "none", "edgecolors": RING, "alpha": 0.6, "clip_on": False}
+    ax.scatter(rings[:, 0], rings[:, 1], s=58, linewidth=0.5, zorder=4, **looks)
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"Ringed ({wrong.double().mean():.0%}): labelled neighbours vote for another class ({name})."
+    reading = f"Ringed ({wrong.mean():.0%}): labelled neighbours vote for another class ({name})."
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
 @style.in_course_style
 def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """Six images, half of them the worst, and their nearest by the encoder and by raw pixels."""
+    """Six images and their nearest by the encoder and by raw pixels."""
     ax = axes_for(ax, *TALL)
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
-    labels, images = found.judged.labels, found.judged.images
-    known = found.predicted is not None
-    asked, k = queries(found, known), min(NEAR, len(labels) - 1)
-    side, high = images.shape[-1], images.shape[-2]
-    across = 1.08 * side
-    looks: dict[str, Any] = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
-    starts = {"this encoder": across + side / 4, "raw pixels": across * (k + 1) + 3 * side / 4}
-    for row, query in enumerate(asked):
-        top, placed = row * 1.08 * high, [(0.0, query)]
-        for (_, start), z in zip(starts.items(), (found.z, found.raw), strict=True):
-            placed += [(start + across * i, j) for i, j in enumerate(nearest(z, query, k).tolist())]
-        for left, index in placed:
-            shown = (images[index].float() / 255).expand(3, -1, -1).permute(1, 2, 0).numpy()
-            ax.imshow(shown, extent=(left, left + side, top + high, top), **looks)
-            if known and left and labels[index] == labels[query]:
-                frame = Rectangle((left, top), side, high, fill=False, linewidth=2.6)
-                frame.set_edgecolor(style.BLUE)
-                ax.add_patch(frame)
-        if known:
-            name = map_figures.class_name(found.judged.class_names, int(labels[query]))
-            at = (-side / 6, top + high / 2)
-            said = style.literal(fill(name, 11))
-            ax.text(*at, said, ha="right", va="center", fontsize=8.5, linespacing=1.0, color=style.GREY)
-    for name, start in starts.items():
-        ax.text(start, -high / 8, name, fontsize=10, color=style.GREY, va="bottom")
-    ax.set(xlim=(-side * (2.1 if known else 0.1), starts["raw pixels"] + k * across))
-    ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
-    ax.set_axis_off()
+    labels, known = found.judged.labels, found.predicted is not None
+    asked = range(0, len(labels), max(1, len(labels) // SHOWN))[:SHOWN]
+    k = min(NEAR, len(labels) - 1)
+    pictures.neighbours(found.judged, {"this encoder": found.z, "raw pixels": found.raw}, asked, k, True, ax)
     if not known:
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
-    own, raw = (share_of_class(z, labels, k) for z in (found.z, found.raw))
-    _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
-    most = ((sizes[code] - 1).clamp(max=k).double() / k).mean().item()
-    few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
-    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%}{few}). "
-    reading += "Last 3 rows: this encoder's worst."
+    own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
+    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%})."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -187,33 +147,23 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     spaces: dict[str, tuple[Tensor, Tensor]] = {"before the head": found.views}
     if found.head_views is not None:
         spaces["behind the head, what the loss sees"] = found.head_views
-    pairs = {}
-    for name, seen in spaces.items():
-        z1, z2 = (nn.functional.normalize(z.float(), dim=1) for z in seen)
-        two = similarities.two_views(z1, z2)
-        pairs[name] = {"negatives": two.negatives.flatten(), "positives": two.positives.flatten()}
-    every = torch.cat([values for both in pairs.values() for values in both.values()])
-    low = max(-1.0, every.min().item() - 0.03)
-    edges, share = torch.linspace(low, 1.001, BINS + 1), 1 / len(pairs)
+    if not all(bool(z.any(dim=1).all()) for z in found.views):
+        return _nothing(ax, "Some features have length 0, so they have no similarity.")
     ax.set_axis_off()
     leads = []
-    for k, (name, both) in enumerate(pairs.items()):
-        place = ax.inset_axes((0.0, 1 - (k + 1) * share, 1.0, share - 0.17))
-        for side, values in both.items():
-            shares = torch.histc(values.clamp(low, 1.0), BINS, low, 1.001) / values.numel()
-            color, line = style.role(side.removesuffix("s"))["color"], "--" if side == "negatives" else "-"
-            place.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=side)
-            place.stairs(shares, edges, color=color, fill=True, alpha=0.15)
-        place.set(xlim=(low, 1.001), yticks=[])
-        if len(pairs) > 1:
-            place.set_title(name, fontsize=10, loc="left", pad=2)
-        place.tick_params(labelsize=8, labelbottom=k == len(pairs) - 1)
-        if k == len(pairs) - 1:
-            place.set_xlabel("cosine similarity", fontsize=9)
-        means = [both[side].mean().item() for side in ("positives", "negatives")]
+    for k, (name, seen) in enumerate(spaces.items()):
+        place = ax.inset_axes((0.0, 1 - (k + 1) / len(spaces), 1.0, 1 / len(spaces) - 0.17))
+        training.similarity_spread(*seen, ax=place)
+        last = k == len(spaces) - 1
+        place.set(ylabel="", yticks=[])
+        place.set_xlabel("cosine similarity" if last else "", fontsize=9)
+        place.set_title(name if len(spaces) > 1 else "", fontsize=10, loc="left", pad=2)
+        place.tick_params(labelsize=8, labelbottom=last)
+        place.legend(loc="upper left", fontsize=8.5).set_visible(not k)
+        z1, z2 = (nn.functional.normalize(z, dim=1) for z in seen)
+        two = similarities.two_views(z1, z2)
+        means = [values.mean().item() for values in (two.positives, two.negatives)]
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
-        if not k:
-            place.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8.5, borderaxespad=0.1)
     reading = f"Lead of the positives (0: as similar as negatives, 1: all at similarity 1): {leads[0]:.2f}"
     reading += f" before the head, {leads[1]:.2f} behind it" if len(leads) > 1 else ""
     reading += ", where all similarities are nearly 1." if one_point(found.found) and len(leads) > 1 else "."
@@ -226,10 +176,8 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Singular values of the centred features of the same views, by this encoder and by fresh weights."""
     ax = axes_for(ax, *SIZE)
-    fresh = found.fresh_views
-    count = len(found.views[0] if fresh is None else fresh[0])
-    both = {"this encoder": torch.cat([z[:count] for z in found.views])}
-    both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
+    both = {"this encoder": torch.cat(found.views)}
+    both |= {} if found.fresh_views is None else {"fresh weights": torch.cat(found.fresh_views)}
     if not found.found.spread:
         return _nothing(ax, "No dimension is in use: all images have the same features.")
     ranks = {}
@@ -255,33 +203,6 @@ PANELS: dict[str, Panel] = {
     "Map": class_map,
     "Spectrum": spectra,
 }
-
-
-def queries(found: Examination, known: bool) -> list[int]:
-    """Half ordinary images, half those whose neighbours share their class the least."""
-    unit = nn.functional.normalize(found.z, dim=1)
-    close = (unit @ unit.T).fill_diagonal_(-2).topk(min(NEAR, len(unit) - 1), dim=1).indices
-    labels: Tensor = found.judged.labels
-    share = (labels[close] == labels[:, None]).double().mean(dim=1)
-    step = max(1, len(share) // SHOWN)
-    ordinary = torch.arange(len(share))[::step][: SHOWN // 2 if known else SHOWN].tolist()
-    worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary]
-    return [*ordinary, *worst][:SHOWN]
-
-
-def _thumbnails(ax: Axes, images: Tensor, points: map_figures.Points) -> None:
-    """Images in their places on the map, as many as fit beside each other; the points stay below them."""
-    at = torch.zeros(len(points.labels), 2)
-    for marks, c in zip(points.marks, points.classes, strict=True):
-        at[points.labels == c] = torch.as_tensor(marks.get_offsets()).float()
-    taken: list[Tensor] = []
-    for place, image in zip(at, images, strict=True):
-        if len(taken) < THUMBNAILS and all((place - other).abs().max() >= SIDE for other in taken):
-            taken.append(place)
-            (x, y), half = place.tolist(), SIDE / 2
-            shown = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
-            ax.imshow(shown, extent=(x - half, x + half, y - half, y + half), zorder=3)
-    ax.set(xlim=(-0.06, 1.06), ylim=(-0.06, 1.06))
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:

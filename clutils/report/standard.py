@@ -1,132 +1,58 @@
 """Standard numbers of the literature: RankMe, LiDAR, kNN by DINO's protocol, mAP, few labels.
 
-One name means several computations in the wild, so each stands with its settings (`how`) and with when it
-misleads. Intervals are bootstraps over the test images, where a number is a share of them.
+One name means several computations in the wild, so each stands with its settings. Intervals are bootstraps
+over the test images, where a number is a share of them.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from clutils import measures
-from clutils.data import ImageSet
-from clutils.measures import BY_NAME, DRAWS, PROBED
+from clutils.measures import BY_NAME
+from clutils.report.diagnosis import FED
 from clutils.report.facts import Examination
 
+LETTERS = "AB"  # of two files side by side
 USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "probe", "few")
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number as the page shows it.
-
-    - interval: 95 % by bootstrap, or the range of the draws; None where it has none
-    - better: 1 where higher is better, -1 where lower is, 0 where neither is by itself
-    """
-
-    key: str
-    name: str
-    value: float
-    how: str
-    misleads: str
-    interval: tuple[float, float] | None = None
-    better: int = 0
-
-
-def measure(
-    found: Examination, gallery: ImageSet, gallery_z: Tensor, further: Sequence[str] = ()
-) -> dict[str, float]:
+def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]:
     """Those that are usual, and further ones of `BY_NAME`; `each` gets what they are the mean of."""
-    n, z, y, made = found.numbers, found.z, found.judged.labels, dict[str, float]()
+    n, made = found.numbers, dict[str, float]()
     if not found.has_directions:
         return made
-    seen = measures.Features(z, values=found.spectrum, views=torch.stack(found.views, dim=1))
+    seen = measures.Features(found.z, values=found.spectrum, views=torch.stack(found.views, dim=1))
     if found.predicted is not None:
-        k = found.found.neighbours or 1
-        seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels, neighbours=k)
+        seen = replace(seen, y=found.judged.labels, neighbours=found.found.neighbours or 1)
+        seen = replace(seen, gallery_z=found.gallery_z, gallery_y=found.gallery.labels)
     for key in dict.fromkeys((*USUAL, *further)):
         number = BY_NAME[key]
-        if key in n or key == "few" or (number.needs == "labels" and found.predicted is None):
+        if key in n or (number.needs == "labels" and found.predicted is None):
             continue
         try:
             value = number.measure(seen)
-        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k
+        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k, one class
             found.unknown[key] = str(error)
             continue
         if isinstance(value, Tensor):
             found.each[key] = value
         made[key] = value.mean().item() if isinstance(value, Tensor) else value
-    if found.predicted is not None and len(gallery.labels.unique()) > 1:
-        few = measures.few_labels(seen)
-        made |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
-        made["few_labels"] = few.labels
     return made
 
 
-def numbers(found: Examination) -> list[Number]:
-    """Those that were measured, each with its settings."""
-    n = found.numbers
-    count, wide, lent = int(n["pictures"]), int(n["dimensions"]), int(n["gallery"])
-    of, most = f"N = {count} images", min(count - 1, wide)
-    probed = min(PROBED, lent)
-    notes = {
-        "rankme": (
-            f"{of}, {{}}; at most {min(count, wide)} (Garrido 2023)",
-            "An offset that all features share lowers it, and noise raises it; it grows with N.",
-        ),
-        "effective_rank": (
-            f"{of}, {{}}; at most {most} (Roy & Vetterli 2007)",
-            "Noise fills dimensions, too: high is not good by itself.",
-        ),
-        "alpha_req": (
-            f"{of}, {{}} (Agrawal 2022)",
-            "The tail is not straight: another range or N gives another α. The paper's good sign is near 1.",
-        ),
-        "nesum": (
-            f"{of}, {{}}; at most {most} (He & Ozay 2022)",
-            "One strong direction lowers it, even if harmless.",
-        ),
-        "lidar": (
-            f"N = {int(n['views'])} images, {{}} (Thilak 2024)",
-            "Two views measure their scatter poorly (the paper draws 50), and an ill encoder may be above "
-            "a healthy one; for small features, δ decides.",
-        ),
-        "knn": (
-            f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled images",
-            "It grows with the number of labelled images, and measures only these classes.",
-        ),
-        **{
-            f"knn_dino_{k}": (
-                f"{{}}, {lent} labelled images (DINO's eval_knn.py)",
-                "With few labelled images, a large k votes for the largest class.",
-            )
-            for k in measures.DINO[0]
-        },
-        "map": (
-            f"all {lent} labelled images ranked {{}}",
-            "It measures whole classes: a class in two distant pure clusters scores low.",
-        ),
-        "probe": (
-            f"{{}}, {probed} labels",
-            "It finds classes that neighbours do not show; another penalty changes it by points.",
-        ),
-        "few": (
-            f"the same on {int(n.get('few_labels', 0))} labels, mean and range of {DRAWS} draws",
-            "It varies more between draws than between most encoders.",
-        ),
-    }
-    made = []
-    for key, (how, misleads) in notes.items():
-        if key in n and math.isfinite(n[key]):
-            number, interval = BY_NAME[key], (n["few_low"], n["few_high"]) if key == "few" else None
-            if key in found.each:
-                interval = measures.bootstrap(found.each[key])
-            how, better = how.format(number.settings), int(number.unit == "share")
-            made.append(Number(key, number.label, n[key], how, misleads, interval, better))
-    return made
+def measured(found: Examination) -> list[str]:
+    """Names of those that were measured, in the order of `BY_NAME`."""
+    return [key for key in BY_NAME if math.isfinite(found.numbers.get(key, math.nan))]
+
+
+def intervals(found: Examination) -> dict[str, tuple[float, float]]:
+    """Name -> 95 % interval by bootstrap, of those that are a mean over images."""
+    return {key: measures.bootstrap(found.each[key]) for key in measured(found) if key in found.each}
 
 
 # ---- two encoders ------------------------------------------------------------------------------------------
@@ -136,7 +62,8 @@ def numbers(found: Examination) -> list[Number]:
 class Difference:
     """B less A of one number.
 
-    - interval: 95 % by the paired bootstrap, None where the number has none; better: as a `Number` has it
+    - interval: 95 % by the paired bootstrap, None where the number has none
+    - better: 1 where higher is better, 0 where neither is by itself
     """
 
     name: str
@@ -151,8 +78,8 @@ class Difference:
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
 
-def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
-    """Linear CKA and neighbour overlap of the test images' features.
+def differences(a: Examination, b: Examination) -> list[Difference]:
+    """Of each number that both have. Only shares of test images have an interval.
 
     Raises ValueError where the two did not judge the same images, in the same order.
     """
@@ -161,33 +88,32 @@ def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
             f"check: A was evaluated on {len(a.judged)} images and B on {len(b.judged)}, but both need "
             "the same test images"
         )
-    if not (a.has_directions and b.has_directions):
-        return {}
-    k = min(k, len(a.z) - 1)
-    return {"cka": measures.cka(a.z, b.z), "overlap": measures.neighbour_overlap(a.z, b.z, k), "k": k}
-
-
-def differences(a: Examination, b: Examination) -> list[Difference]:
-    """Of each number that both have. Only shares of the same test images have an interval."""
-    theirs, found = {number.key: number for number in numbers(b)}, []
-    for one in numbers(a):
-        if one.key not in theirs:
+    found = []
+    for key in measured(a):
+        if key not in b.numbers:
             continue
-        other, interval, (first, second) = theirs[one.key], None, (e.each.get(one.key) for e in (a, b))
+        interval, (first, second) = None, (e.each.get(key) for e in (a, b))
         if first is not None and second is not None and len(first) == len(second):
             interval = measures.bootstrap(second - first)
-        found.append(Difference(one.name, one.value, other.value, interval, one.better))
+        metric = BY_NAME[key]
+        share = int(metric.unit == "share")
+        found.append(Difference(metric.label, a.numbers[key], b.numbers[key], interval, share))
     return found
 
 
-def which_is_better(found: list[Difference]) -> str:
-    """One line: what each is better at by more than luck."""
-    said = []
-    for letter, sign in (("A", -1), ("B", 1)):
-        better = [d for d in found if d.better and d.certain and (d.b - d.a) * d.better * sign > 0]
-        if better:
-            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in better)
+def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
+    """The level of each, and what it is better at by more than luck, if both are fed as in training."""
+    both = list(zip(LETTERS, reports, strict=True))
+    said = [f"{letter}: {report.diagnosis.badge}." for letter, report in both]
+    for letter, report in both:
+        if report.diagnosis.name == FED:
+            said.append(f"{letter} may be fed wrongly: see to that before you compare.")
+    certain = [d for d in found if d.better and d.certain]
+    for letter, sign in zip(LETTERS, (-1, 1), strict=True):
+        ahead = [d for d in certain if (d.b - d.a) * sign > 0]
+        if ahead:
+            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in ahead)
             said.append(f"{letter} is better at {listed}.")
-    if said:
-        said.append("(On these images, these two files: runs with other seeds may differ by as much.)")
-    return " ".join(said) or "On no share of these images is one certainly better than the other."
+    luck = "(On these images, these two files: runs with other seeds may differ by as much.)"
+    said.append(luck if certain else "On no share of these images is one certainly better than the other.")
+    return " ".join(said)

@@ -51,7 +51,7 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
     assert min(kept["A"]["jitter"], kept["A"]["grey"]) < min(kept["B"]["jitter"], kept["B"]["grey"])
     assert seen["A"][0][loss].level != report.BROKEN and seen["A"][0][collapse].level != report.BROKEN
     assert seen["B"][0][loss].level == report.BROKEN and "τ = 5" in seen["B"][0][loss].value
-    assert "Too hot" in seen["B"][0][loss].says and seen["B"][0][collapse].level != report.BROKEN
+    assert seen["B"][0][collapse].level != report.BROKEN
     assert seen["C"][0][loss].level == seen["C"][0][collapse].level == report.BROKEN
 
 

@@ -89,6 +89,14 @@ def test_duplicates_are_those_of_nearly_the_same_pixels_however_similar_their_fe
     assert found["duplicates"] == [[k, 30 + k] for k in range(12)] and found["copies"] == 30
 
 
+def test_a_brighter_copy_is_a_duplicate_and_images_of_one_colour_only_where_they_are_equal():
+    draw = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 200, (3, 3, 8, 8), generator=draw, dtype=torch.uint8)
+    assert photo_map.duplicates(torch.cat([images, images[1:2] + 20])) == [None, None, None, 1]
+    grey = torch.tensor([9, 9, 8, 9], dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 8, 8)
+    assert photo_map.duplicates(grey) == [None, 0, None, 0]
+
+
 def test_each_thumbnail_is_its_own_image(text, pictures):
     packed = re.search(r'<script id="sprite"[^>]*>(.*?)</script>', text, re.DOTALL)[1]
     sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(packed))).convert("RGB")).astype(float)

@@ -10,7 +10,6 @@ import torch
 from clutils import figures
 from clutils.data import ImageSet, VectorSet
 from clutils.figures import maps, pictures, style, training
-from clutils.report import figures as report_figures
 
 NAMES = ("$$", r"a$^{$b", r"$\badmacro{$", "5$ and $6", r"\$", "猫", "犬", "_background_", "संस्कृतम्", "plain")
 LABELS = torch.arange(len(NAMES)).repeat(12)
@@ -30,7 +29,7 @@ def test_any_class_name_is_drawn_on_every_kind_of_figure():
         maps.side_by_side({"t-SNE $$": AT}, LABELS, NAMES),
         pictures.sheet(own),
         pictures.neighbours(own, {"$$": torch.randn(120, 4)}, [0, 1], k=2),
-        report_figures.confusion(LABELS, LABELS, NAMES),
+        pictures.neighbours(own, {"$$": torch.randn(120, 4)}, [0, 3, 8], k=2, names=True),
         training.accuracies({"$$": [0.5], "猫": [0.2]}),
     ):
         assert figures.png(figure)
@@ -89,8 +88,8 @@ def test_few_points_have_a_map():
 def test_images_without_a_label_are_no_neighbours_of_one_class():
     z = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
     own = ImageSet(torch.zeros(120, 3, 8, 8, dtype=torch.uint8), torch.full((120,), -1), (), None, "mine")
-    figure = pictures.neighbours(own, {"z": z}, [0, 1], k=2)
-    assert "z 0 of 4" in figures.alt(figure) and not figure.axes[0].patches
+    ax = pictures.neighbours(own, {"z": z}, [0, 1], k=2)
+    assert "z 0 of 4" in figures.alt(ax) and not ax.patches
     labels = torch.tensor([0] * 10 + [-1] * 110)
     assert pictures.share_of_class(z, labels, 4) == 1.0
 

@@ -83,10 +83,10 @@ def test_neighbours_are_the_most_similar_by_cosine_and_never_the_picture_itself(
         expected = [i for _, i in sorted(cosines, reverse=True)[:4]]
         assert pictures.nearest(z, query, 4).tolist() == expected
     assert z.isfinite().all()
-    figure = pictures.neighbours(scenes, {"random": z}, queries=[0, 7], k=4)
+    ax = pictures.neighbours(scenes, {"random": z}, queries=[0, 7], k=4)
     same = sum(int(scenes.labels[j] == scenes.labels[q]) for q in (0, 7) for j in pictures.nearest(z, q, 4))
-    assert f"random {same} of 8" in figures.alt(figure)
-    frames = [p for p in figure.axes[0].patches if p.get_linewidth() > 2]
+    assert f"random {same} of 8" in figures.alt(ax)
+    frames = [p for p in ax.patches if p.get_linewidth() > 2]
     assert len(frames) == same
     with pytest.raises(ValueError, match="short has 119 rows for 120 images"):
         pictures.neighbours(scenes, {"short": z[1:]}, queries=[0])

@@ -84,17 +84,6 @@ def nearly_collapse(encoder: nn.Module) -> None:
     last.bias.add_(1.0)
 
 
-def one_dimension(encoder: nn.Module) -> None:
-    """Every channel is the first one, scaled: all features on a line."""
-    last, convolution = encoder.normalisations[-1], encoder.convolutions[-1]
-    scale = torch.linspace(0.5, 1.5, len(last.bias))
-    convolution.weight.copy_(convolution.weight[:1].expand_as(convolution.weight))
-    for values in (last.running_mean, last.running_var, last.weight, last.bias):
-        values.copy_(values[:1].abs().expand_as(values))
-    last.weight.mul_(scale)
-    last.bias.copy_(5 * last.weight)  # so that the ReLU cuts nothing off
-
-
 def forget_layer(encoder: nn.Module) -> None:
     """The last convolution was never loaded: random weights behind learned ones."""
     draw = torch.Generator().manual_seed(5)
@@ -135,7 +124,6 @@ def cases() -> dict[str, Callable[[], Case]]:
         "healthy": lambda: Case(well, *digits),
         "collapsed": lambda: ill(collapse),
         "nearly collapsed": lambda: ill(nearly_collapse),
-        "one dimension": lambda: ill(one_dimension),
         "untrained": lambda: Case(opened(untrained()), *digits),
         "a layer forgotten": lambda: ill(forget_layer),
         "too hot": lambda: Case(replace(well, temperature=10.0), *digits),

@@ -77,7 +77,7 @@ def test_a_fresh_network_remembers_nothing(tmp_path):
     seen = torch.rand(8, 3, 32, 32)
     assert feeding.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
     chosen, said = feeding.fitting(opened, seen, None)
-    assert chosen is None and "has never seen an image" in said
+    assert chosen is None and "it has never seen an image" in said
 
 
 def test_a_normalisation_is_known_by_its_name():
