@@ -161,7 +161,8 @@ def check(
     if isinstance(data, str):
         known = kind_called(data).name == "pictures"
     else:
-        known = isinstance(data, tuple) and all(isinstance(part, ImageSet) for part in data)
+        pair = isinstance(data, tuple) and len(data) == 2
+        known = pair and all(isinstance(part, ImageSet) for part in data)
     if not known:
         raise ValueError(
             f"report.check: data is {data!r}, but must be images: a name, or a pair of sets, those to take "

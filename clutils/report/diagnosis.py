@@ -427,7 +427,7 @@ def classes(f: Facts) -> Told | None:
         says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says
     if _labels_wrong(f):
-        return LOOK, value, "All at chance: labels and images do not seem to belong together."
+        return LOOK, value, "All at chance or below: labels and images do not seem to belong together."
     if found := other_classes(f) or half_trained(f):
         return found.level, value, ""  # the diagnosis says it
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
