@@ -28,3 +28,15 @@ class SGD(_Uncompiled, torch.optim.SGD):
     """`torch.optim.SGD`, sooner."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.SGD.step))
+
+
+class Adam(_Uncompiled, torch.optim.Adam):
+    """`torch.optim.Adam`, sooner."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+
+class LBFGS(_Uncompiled, torch.optim.LBFGS):
+    """`torch.optim.LBFGS`, sooner."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.LBFGS.step))

@@ -11,7 +11,7 @@ from clutils.settings import within
 from clutils.training import Run
 
 LOOK = "accuracy"  # the name under which what is measured stands in a run's looks, and in its history
-PAUSE = 2.0  # seconds between two images: drawing one takes about a twentieth of that
+PAUSE = 3.0  # seconds between two images: drawing one takes less than a tenth of that
 
 
 def watch(

@@ -175,14 +175,13 @@ class Lab(W.VBox):
                 self.error.say()
                 self.screen.say(f"Loading {self.choices.data_name or 'the data'} …")
                 record = self._built()
-                charts = first_charts(record, self.choices.shown)
+                self.screen.show(first_charts(record, self.choices.shown))
                 self._begin(record)
         except BaseException:
             self._training(self._trains())
             if not self._trains():
                 self.screen.say("Not started.")
             raise
-        self.screen.show(charts)
         self.kept.value = ""
         return self._follow(record)
 

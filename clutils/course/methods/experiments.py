@@ -106,8 +106,8 @@ def ridge_and_end(start_of_p: float | None = None, **rates: Any) -> tuple[float,
     - rates: of `linear_theory`
     """
     low, high, end = 0.0, 1.0, 0.0
-    for _ in range(3):  # each a grid within the last one's step
-        starts = np.linspace(low, high, 42)[1:]
+    for _ in range(2):  # each a grid within the last one's step
+        starts = np.linspace(low, high, 242)[1:]
         of_p = starts if start_of_p is None else np.full_like(starts, start_of_p)
         ends = linear_theory(of_p, starts, **rates)
         alive = ends > 0.02

@@ -21,17 +21,19 @@ def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -
     - knn, untrained: (seeds,) kNN accuracy on the test images; loss: the last seed's, with its state
     - uniformity: the last seed's, of its first training batch and of its last
     """
-    found = {}
+    found, before = {}, {}
     for name, make in ARMS.items():
-        before, after = [], []
+        after = []
         for seed in range(seeds):
             loss = make()
             run = training.Run(loss=loss, data=train, steps=steps, batch_size=32, seed=seed)
             training.shorten(run)
-            before.append(experiments.accuracy(run.embed, train, test))
+            if seed not in before:  # every arm starts from the same weights
+                before[seed] = experiments.accuracy(run.embed, train, test)
             run.finish(progress=False)
             after.append(experiments.accuracy(run.embed, train, test))
-        kept = {"untrained": torch.tensor(before), "knn": torch.tensor(after), "loss": loss}
+        untrained = torch.tensor([before[seed] for seed in range(seeds)])
+        kept = {"untrained": untrained, "knn": torch.tensor(after), "loss": loss}
         found[name] = kept | {"uniformity": run.history["uniformity"].iloc[[0, -1]].tolist()}
     return found
 
