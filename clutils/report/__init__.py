@@ -157,15 +157,16 @@ def check(
     if head is not None:
         opened = replace(opened, head=copy.deepcopy(head).eval())
     notes = [] if data is not None else [DEFAULTED]
-    data = data or "scenes"
+    data = "scenes" if data is None else data
     if isinstance(data, str):
         known = kind_called(data).name == "pictures"
     else:
         pair = isinstance(data, tuple) and len(data) == 2
         known = pair and all(isinstance(part, ImageSet) for part in data)
     if not known:
+        shown = repr(data) if isinstance(data, str) else f"a {type(data).__name__}"
         raise ValueError(
-            f"report.check: data is {data!r}, but must be images: a name, or a pair of sets, those to take "
+            f"report.check: data is {shown}, but must be images: a name, or a pair of sets, those to take "
             "neighbours from, and those to judge; of other samples `measures` and `maps` take the embeddings"
         )
     gallery, judged = load(data, limit) if isinstance(data, str) else data

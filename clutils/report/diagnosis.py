@@ -6,6 +6,7 @@ trained, or is fed wrongly, shows all else, too. Limits were set on encoders mad
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -115,7 +116,7 @@ def never_trained(f: Facts) -> Diagnosis | None:
 
 def fed_wrongly(f: Facts) -> Diagnosis | None:
     """Healthy encoders are within 0.05 nats of their training; those of scenes on digits at 0.25 to 0.55."""
-    if f.input_gap is None or f.input_gap <= feeding.NEAR:
+    if f.input_gap is None or f.input_gap <= feeding.NEAR or not f.spread:
         return None
     best, *equal = feeding.alike(f.input_gaps) or [""]
     nearest = f.input_gaps.get(best, math.inf)
@@ -155,7 +156,7 @@ def collapsed(f: Facts) -> Diagnosis | None:
     if f.spread < CONSTANT and not _centred_is_well(f):
         says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
         says += f"point), in {rank:.1f} of {f.dimensions} dimensions."
-    elif rank < RANK:
+    elif rank < RANK <= _most(f) / 2:
         says = f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the "
         says += f"first direction has {first:.0%} of the variance."
     elif first > FIRST:
@@ -278,9 +279,11 @@ def diagnose(f: Facts) -> Diagnosis:
     if (found is None or found.level == GOOD) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
         beside = f" {found.says}" if found is not None else ""
-        says = f"{worst.says} ({worst.value}.){beside}"
+        numbers = "" if re.search(r"\d", worst.says) else f" ({worst.value}.)"
+        says = f"{worst.says}{numbers}{beside}"
         wrong = worst.name == "classes" and _labels_wrong(f)
-        return Diagnosis(HEALTHY if found else OPEN, worst.level, says, labels=wrong)
+        name = HEALTHY if found and worst.level == LOOK else OPEN
+        return Diagnosis(name, worst.level, says, labels=wrong)
     if found is not None:
         return found
     if f.own is None:
@@ -408,7 +411,7 @@ def fed(f: Facts) -> Told | None:
         return None
     value = f"{f.input_gap:,.2f} nats from the statistics in training (up to {feeding.NEAR} is near)"
     if found := fed_wrongly(f):
-        return found.level, value, ""  # the diagnosis says it
+        return found.level, value, "Fed wrongly."
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
         return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
     return GOOD, value, ""
@@ -427,9 +430,10 @@ def classes(f: Facts) -> Told | None:
         says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says
     if _labels_wrong(f):
-        return LOOK, value, "All at chance or below: labels and images do not seem to belong together."
+        says = f"All at chance ({f.chance:.0%}) or below: labels and images do not seem to belong together."
+        return LOOK, value, says
     if found := other_classes(f) or half_trained(f):
-        return found.level, value, ""  # the diagnosis says it
+        return found.level, value, "Not above fresh weights by more than luck."
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
 
@@ -444,7 +448,7 @@ def loss_space(f: Facts) -> Told | None:
     if f.of_texts:
         return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if found := temperature(f) or behind_the_head(f):
-        return found.level, value, ""  # the diagnosis says it
+        return found.level, value, f"{found.says.partition(':')[0]}."
     if f.head_uniformity > CROWDED:
         return LOOK, value, "Images are crowded: the loss has little to compare."
     return GOOD, value, ""
@@ -458,7 +462,7 @@ def geometry(f: Facts) -> Told:
     value += f"effective rank {rank} of {_most(f)}"
     found = [(GOOD, "")]
     if ill := collapsed(f):
-        found.append((ill.level, ""))  # the diagnosis says it
+        found.append((ill.level, f"{ill.says.partition(':')[0]}."))
     elif f.spread < NARROW:
         found.append((LOOK, "A constant in some features is far larger than the differences of images."))
     elif (f.effective_rank or 0) < FEW_RANKS:
@@ -481,7 +485,7 @@ def two_views(f: Facts) -> Told:
     value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return LOOK, value, "Two views of one image are hardly nearer than two different images."
-    return GOOD, value, ""
+    return GOOD if f.spread else UNKNOWN, value, ""
 
 
 def robustness(f: Facts) -> Told | None:

@@ -19,6 +19,7 @@ from clutils.report import feeding, standard
 from clutils.report.facts import Examination, Facts, Row
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_side, embed
+from clutils.settings import one_of
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
@@ -73,8 +74,10 @@ def examine(
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift)
     fresh = _untrained(opened, side, shift, seed)
-    gallery = covering(gallery, judged, quick)
+    lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
+    for name in numbers:
+        one_of("report.check", "a further number", name, measures.BY_NAME)
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
     z = embed(prepared, judged.images)
@@ -83,7 +86,7 @@ def examine(
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
     spectrum, shape = _shape(z)
-    n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
+    n: dict[str, Any] = {"pictures": len(judged), "gallery": len(lent)} | shape | _contrast(z1, z2)
     n["plain_normalisations"] = _plain(opened.encoder)
     n |= feeding.first_layer(prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]
@@ -101,7 +104,7 @@ def examine(
     found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
     found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
     if _labelled(found):
-        n |= _classes(found) | _table(found, fresh)
+        n |= _classes(found, lent.images) | _table(found, fresh)
     if fresh:
         found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
         n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
@@ -269,15 +272,15 @@ def _labelled(found: Examination) -> bool:
     return not why
 
 
-def _classes(found: Examination) -> dict[str, float]:
-    """kNN by all labelled images, as `measures.knn_accuracy` counts; test images that are among them."""
+def _classes(found: Examination, lent: Tensor) -> dict[str, float]:
+    """kNN by labelled images, as `measures.knn_accuracy` counts; test images that are among all `lent`."""
     y, gallery = found.judged.labels, found.gallery
     k = measures.neighbours_for(gallery.labels, y)
     asked, known = (nn.functional.normalize(z, dim=1) for z in (found.z, found.gallery_z))
     voted = [measures.knn_vote(rows @ known.T, gallery.labels, k) for rows in asked.split(1024)]
     found.predicted = torch.cat(voted)
     found.each["knn"] = (found.predicted == y).double()
-    there = {one.numpy().tobytes() for one in gallery.images}
+    there = {one.numpy().tobytes() for one in lent}
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),

@@ -58,8 +58,8 @@ def page(
         title=" and ".join(titles)
         or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
         moments=moments,
-        counted=series.AT,
-        provenance=moments[-1]["facts"] if moments else found[0].facts if len(found) == 1 else {},
+        counted=series.counted(moments),
+        provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
         letters=standard.LETTERS,
         panels=panels,

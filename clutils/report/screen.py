@@ -45,9 +45,10 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
-    sentence = fill(diagnosis.says, 88)
-    figure.text(0.012, 0.946, style.literal(sentence), fontsize=11.5, weight="bold", **put)
-    below = 0.943 - 0.0245 * len(sentence.splitlines())
+    wide, points = (88, 11.5) if len(diagnosis.says) < 250 else (108, 9.4)
+    sentence = fill(diagnosis.says, wide)
+    figure.text(0.012, 0.946, style.literal(sentence), fontsize=points, weight="bold", **put)
+    below = 0.943 - 0.00213 * points * len(sentence.splitlines())
     figure.text(0.012, below, style.literal(diagnosis.next), fontsize=10, color=style.GREY, **put)
     said = []
     for y, (name, *cells) in enumerate(table(found.found)):

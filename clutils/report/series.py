@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
 
-AT = "epoch, step or place"
+OF_A_FILE = ("file", "encoder", "read as", "SHA-256", "epoch or step")
 ROWS = {"this encoder": "{}_beside_untrained", "fresh weights": "{}_untrained", "raw pixels": "{}_raw"}
 DRAWN: dict[str, dict[str, str]] = {  # title of a panel -> label -> the number that is drawn
     "kNN": {label: name.format("knn") for label, name in ROWS.items()} | {"chance": "chance"},
@@ -39,6 +39,16 @@ def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda moment: moment["at"])
 
 
+def counted(found: Sequence[Mapping[str, Any]]) -> str:
+    """What the moments are in the order of."""
+    return "epoch or step" if all(moment["at"] == moment["epoch"] for moment in found) else "checkpoint"
+
+
+def provenance(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the moments share, by the last one: what is a file's own stands in the table."""
+    return {name: said for name, said in found[-1]["facts"].items() if name not in OF_A_FILE}
+
+
 @style.in_course_style
 def curves(found: Sequence[Mapping[str, Any]]) -> Figure:
     """The main numbers against the epoch, those of one kind in a panel."""
@@ -51,7 +61,7 @@ def curves(found: Sequence[Mapping[str, Any]]) -> Figure:
                 ax.plot(drawn.keys(), drawn.values(), markersize=5, label=label, **look)
                 values = [*drawn.values()]
                 said.append(f"{title}, {label} from {values[0]:.3g} to {values[-1]:.3g}")
-        ax.set(title=title, xlabel=AT)
+        ax.set(title=title, xlabel=counted(found))
         ax.xaxis.get_major_locator().set_params(integer=True)
         if ax.lines:
             style.legend_outside(ax, fontsize=8)
