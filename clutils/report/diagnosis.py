@@ -278,11 +278,11 @@ def diagnose(f: Facts) -> Diagnosis:
     loud = [line for line in lines(f, {}) if line.level in (LOOK, BROKEN)]
     if (found is None or found.level == GOOD) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
-        beside = f" {found.says}" if found is not None else ""
+        beside = f" {found.says}" if found is not None and worst.level == LOOK else ""
         numbers = "" if re.search(r"\d", worst.says) else f" ({worst.value}.)"
         says = f"{worst.says}{numbers}{beside}"
         wrong = worst.name == "classes" and _labels_wrong(f)
-        name = HEALTHY if found and worst.level == LOOK else OPEN
+        name = HEALTHY if beside else OPEN
         return Diagnosis(name, worst.level, says, labels=wrong)
     if found is not None:
         return found
