@@ -305,6 +305,8 @@ def _short(source: str) -> str:
     """A set's name or source without its folder's path, its images' size, and what stands in brackets."""
     said = source.partition(" (")[0].partition(", scaled and cut")[0].partition(";")[0]
     said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", said)
+    folder = re.search(r"\).* from the folder ([^\s,;]+)", source)
+    said += f" from {'/'.join(Path(folder[1]).parts[-2:])}" if folder else ""
     return said.removeprefix("folder:")
 
 

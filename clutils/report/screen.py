@@ -130,7 +130,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
     labels, known = found.judged.labels, found.predicted is not None
-    asked = range(0, len(labels), max(1, len(labels) // SHOWN))[:SHOWN]
+    asked = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))[:SHOWN].tolist()
     k = min(NEAR, len(labels) - 1)
     pictures.neighbours(found.judged, {"this encoder": found.z, "raw pixels": found.raw}, asked, k, True, ax)
     if not known:
