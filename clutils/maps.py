@@ -131,19 +131,17 @@ def neg_tsne(
     within("neg_tsne", "spectrum", spectrum, -1, 2)
     within("neg_tsne", "epochs", epochs, 1, whole=True)
     start = torch.from_numpy(pca(z))
-    y = start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)
+    y = (start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)).requires_grad_()
     draw, (i, j) = torch.Generator().manual_seed(seed), neighbour_pairs(z, neighbours)
-    mean, square, own = torch.zeros_like(y), torch.zeros_like(y), None
+    optimiser, own = torch.optim.Adam([y], lr=0.5), None
     for epoch in range(epochs):
+        optimiser.param_groups[0]["lr"] = 0.5 * (1 - epoch / epochs)
         k = torch.randint(1, len(z), (len(i), negatives), generator=draw)
         k = (i[:, None] + k) % len(z)  # no point draws itself: its q is 1, and Z leaves it out
-        _, slope, found = _slope(y, i, j, k, own, spectrum)
+        _, y.grad, found = _slope(y.detach(), i, j, k, own, spectrum)
         own = found if own is None else 0.9 * own + 0.1 * found
-        mean.lerp_(slope, 0.1)  # Adam, by hand: torch's own imports its compiler, which takes 2 s
-        square.lerp_(slope.square(), 0.001)
-        unbiased = (square / (1 - 0.999 ** (epoch + 1))).sqrt() + 1e-8
-        y -= 0.5 * (1 - epoch / epochs) / (1 - 0.9 ** (epoch + 1)) * mean / unbiased
-    return y.numpy()
+        optimiser.step()
+    return y.detach().numpy()
 
 
 def neighbour_pairs(z: Vectors, neighbours: int) -> Tensor:

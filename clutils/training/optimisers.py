@@ -1,7 +1,7 @@
 """torch's optimisers without torch's compiler, which the first optimiser of a process imports: 2 s on a CPU.
 
 Their methods are those of torch without the decorators that keep the compiler out of them. A run compiles
-networks and no optimiser, so every step is bit-identical. `differentiable` has no effect here.
+networks and no optimiser, so every step is bit-identical.
 """
 
 import inspect
@@ -28,15 +28,3 @@ class SGD(_Uncompiled, torch.optim.SGD):
     """`torch.optim.SGD`, sooner."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.SGD.step))
-
-
-class Adam(_Uncompiled, torch.optim.Adam):
-    """`torch.optim.Adam`, sooner."""
-
-    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
-
-
-class LBFGS(_Uncompiled, torch.optim.LBFGS):
-    """`torch.optim.LBFGS`, sooner."""
-
-    step = torch.no_grad()(inspect.unwrap(torch.optim.LBFGS.step))

@@ -44,7 +44,6 @@ EXACT = (
     "momentum",
 )
 MEASURED = ["rankme", "knn"]
-MOVING = {**dict.fromkeys(MEASURED, 5e-3), "gradient_norm": 1e-3}
 
 
 @pytest.fixture
@@ -66,17 +65,20 @@ def resume(folder: Path) -> training.Run:
 def demand_same(found: pd.DataFrame, folder: Path) -> None:
     """The recorded columns and their numbers; a column that has come since is empty where nobody kept it.
 
-    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding; the
-    length of a gradient on graphs moved by 3e-4 in six steps from one kind of processor to another.
+    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding. On graphs,
+    the gradient of the fourth resumed step was 3e-4 longer on another kind of processor.
     """
     expected, before = (pd.read_csv(WRITTEN / folder.name / name) for name in ("finished.csv", "history.csv"))
     assert [name for name in found if name in expected] == list(expected.columns)
     assert len(found) == len(expected)
     for name in expected.columns.drop("seconds"):
-        rel = 1e-12 if name in EXACT else MOVING.get(name, 1e-4)
-        within = {"rel": rel, "abs": 0 if name in EXACT else 1e-5}
-        then = pytest.approx(expected[name].to_numpy(float), nan_ok=True, **within)
-        assert found[name].to_numpy(float) == then, name
+        within = {"rel": 1e-12} if name in EXACT else {"rel": 5e-3 if name in MEASURED else 1e-4, "abs": 1e-5}
+        now, then = found[name].to_numpy(float), expected[name].to_numpy(float)
+        if (folder.name, name) == ("graphs", "gradient_norm"):  # its rounding grows, see above
+            end = len(before) + 3
+            assert now[end:] == pytest.approx(then[end:], rel=1e-3)
+            now, then = now[:end], then[:end]
+        assert now == pytest.approx(then, nan_ok=True, **within), name
     for name in found.columns.difference(expected.columns):
         assert found[name][: len(before)].isna().all(), name
 
