@@ -328,7 +328,7 @@ def judge(group: str, folder: Path, cifar: str, kinds: list[str], record: bool) 
             reads, some = dict(case.reads), given
             if reads.pop("labels", "") == "brightness":
                 some = tuple(replace(one, labels=brightness(one, given[0])) for one in given)
-            found = report.check(file, some, map_names=(), quick=True, **reads)
+            found = report.check(file, some, quick=True, **reads)
             diagnosis, names = found.diagnosis, expected(case, kind, group)
             hit = diagnosis.name in names
             print("right" if hit else "WRONG", group, kind, case.called, "|", diagnosis.says, flush=True)

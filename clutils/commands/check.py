@@ -61,7 +61,8 @@ def add_to(add: Add) -> None:
     to_check.add_argument(
         "--quick",
         action="store_true",
-        help="stop at the first screen: the diagnosis in a sentence, the table and four panels",
+        help="stop at the first screen: the diagnosis in a sentence, the table and four panels, with a map "
+        "by PCA in place of t-SNE",
     )
     to_check.add_argument(
         "--images",
@@ -117,12 +118,6 @@ def add_to(add: Add) -> None:
         choices=("broken", "look"),
         help="lowest level that gives exit code 3: look (worth a look) or broken; for a series, the level "
         "of the last file; default: exit code 0 for every level",
-    )
-    to_check.add_argument(
-        "--maps",
-        choices=("none", "tsne"),
-        default="tsne",
-        help="map to draw: t-SNE, or none, which is quicker (the panel then has PCA); default: tsne",
     )
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="random seed; default: 0")
 
@@ -187,15 +182,14 @@ def _checked(
     options: argparse.Namespace,
     many: bool,
 ) -> report.Report:
-    """The report on one file, printed; one of many has no maps."""
+    """The report on one file, printed; one of many has no map."""
     from clutils import explorers, report
 
     names = ("temperature", "size", "mean", "std")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    maps = () if many or options.maps == "none" else ("t-SNE",)
-    given |= {"map_names": maps, "seed": options.seed, "quick": options.quick}
+    given |= {"tsne": not many, "seed": options.seed, "quick": options.quick}
     given["command"] = shlex.join(["python", "-m", "clutils", *options.typed])
-    with _stages(4 + bool(maps) if options.quick else 6 + len(maps)) as on_stage:
+    with _stages(4 if options.quick else 6 if many else 7) as on_stage:
         try:
             found = report.check(opened, pictures, on_stage=on_stage, **given)
         except report.Unfit as error:

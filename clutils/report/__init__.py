@@ -50,24 +50,16 @@ class Report:
     diagnosis: Diagnosis
     verdicts: list[Line]
     notes: list[str]
+    title: str
     epoch: float | None = None
-
-    @property
-    def title(self) -> str:
-        return self.examination.title
 
     @property
     def level(self) -> str:
         """The diagnosis's: good, worth a look, broken or not known."""
         return self.diagnosis.level
 
-    @property
-    def summary_text(self) -> str:
-        """All of it in a sentence."""
-        return self.diagnosis.says
-
     def __str__(self) -> str:
-        told = [f"{page.MARKS[self.level]} {self.diagnosis.badge}: {self.title}", f"  {self.summary_text}"]
+        told = [f"{page.MARKS[self.level]} {self.diagnosis.badge}: {self.title}", f"  {self.diagnosis.says}"]
         told.append(f"  next: {self.diagnosis.next}")
         for line in self.verdicts:
             told.append(f"  {page.MARKS[line.level]} {line.name}: {line.value}. {line.says}".rstrip())
@@ -108,7 +100,7 @@ class Report:
             "title": self.title,
             "level": self.level,
             "diagnosis": self.diagnosis.name,
-            "summary": self.summary_text,
+            "summary": self.diagnosis.says,
             "next": self.diagnosis.next,
             "facts": found.facts,
             "verdicts": [vars(line) for line in self.verdicts],
@@ -143,7 +135,7 @@ def check(
       without any label, all of them are test images and the gallery is empty
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
     - command: what was typed, which the page repeats
-    - options: temperature, mean, std, size, map_names, numbers, seed, quick: see `examination.examine`; mean
+    - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
       may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto" (the default for a file): the
       one that fits best, with a note
 
@@ -158,12 +150,8 @@ def check(
         opened = replace(opened, head=copy.deepcopy(head).eval())
     notes = [] if data is not None else [DEFAULTED]
     data = "scenes" if data is None else data
-    if isinstance(data, str):
-        known = kind_called(data).name == "pictures"
-    else:
-        pair = isinstance(data, tuple) and len(data) == 2
-        known = pair and all(isinstance(part, ImageSet) for part in data)
-    if not known:
+    pair = isinstance(data, tuple) and [*map(type, data)] == [ImageSet, ImageSet]
+    if not pair and not (isinstance(data, str) and kind_called(data).name == "pictures"):
         shown = repr(data) if isinstance(data, str) else f"a {type(data).__name__}"
         raise ValueError(
             f"report.check: data is {shown}, but must be images: a name, or a pair of sets, those to take "
@@ -201,10 +189,12 @@ def check(
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    found.title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
+    title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
     taken = covering(gallery, judged, found.quick)
     found.facts = provenance.facts(opened, taken, judged, options, command)
-    return Report(found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, opened.epoch)
+    return Report(
+        found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, title, opened.epoch
+    )
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:

@@ -27,7 +27,6 @@ FEWEST = 20  # images of a map
 PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
-MAPS: dict[str, Any] = {"t-SNE": maps.tsne, "UMAP": maps.umap}
 QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
@@ -50,7 +49,7 @@ def examine(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: int | None = None,
-    map_names: Sequence[str] = ("t-SNE",),
+    tsne: bool = True,
     numbers: Sequence[str] = (),
     seed: int = 0,
     quick: bool = False,
@@ -62,7 +61,7 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - map_names: of `MAPS`, the map of the first screen, which is of PCA without one
+    - tsne: the map is by t-SNE, which takes a second; else, of few images, and in a quick look, by PCA
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins
@@ -119,12 +118,9 @@ def examine(
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
-    for name in map_names:
-        on_stage(name)
-        if directions and found.mapped >= FEWEST:
-            found.maps[name] = MAPS[name](z[: found.mapped], seed=seed)
-        else:
-            unknown[name] = "too few images, or all at one place"
+        if tsne and directions and found.mapped >= FEWEST:
+            on_stage("t-SNE")
+            found.tsne = maps.tsne(z[: found.mapped], seed=seed)
     found.found = Facts(**n)
     return found
 

@@ -1,7 +1,6 @@
 """What an examination found: typed facts, None where nothing is known, and what figures are drawn from."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -125,7 +124,6 @@ class Examination:
     gallery: ImageSet
     gallery_z: Tensor
     unknown: dict[str, str] = field(default_factory=dict)
-    title: str = ""
     quick: bool = False
     facts: dict[str, str] = field(default_factory=dict)
     predicted: Tensor | None = None
@@ -133,7 +131,7 @@ class Examination:
     head_views: tuple[Tensor, Tensor] | None = None
     fresh_views: tuple[Tensor, Tensor] | None = None
     each: dict[str, Tensor] = field(default_factory=dict)
-    maps: dict[str, np.ndarray] = field(default_factory=dict)
+    tsne: np.ndarray | None = None
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -152,12 +150,5 @@ class Examination:
 
 def as_json(found: Any) -> str:
     """Plain values as JSON; what is not finite, which JSON does not have, is null."""
-    return json.dumps(_finite(found), indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {key: _finite(value) for key, value in found.items()}
-    if isinstance(found, list | tuple):
-        return [_finite(value) for value in found]
-    return None if isinstance(found, float) and not math.isfinite(found) else found
+    finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
+    return json.dumps(finite, indent=1, ensure_ascii=False)

@@ -96,8 +96,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     z, labels = found.z[: found.mapped], found.judged.labels[: found.mapped]
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0, so there is no map.")
-    name, at = next(iter(found.maps.items()), ("PCA", None))
-    at = maps.pca(z) if at is None else at
+    name, at = ("PCA", maps.pca(z)) if found.tsne is None else ("t-SNE", found.tsne)
     size = min(26.0, 13_000 / len(z))  # of many, small ones
     colours = torch.zeros_like(labels) if found.predicted is None else labels
     points = map_figures.Points(ax, colours, found.judged.class_names, size, names=False)

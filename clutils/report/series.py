@@ -29,7 +29,7 @@ def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
             "at": float(r.epoch if known else place),
             "name": r.title.partition(" on ")[0],
             "level": r.level,
-            "sentence": r.summary_text,
+            "sentence": r.diagnosis.says,
             "numbers": r.examination.numbers,
             "facts": r.examination.facts,
             "epoch": r.epoch,

@@ -30,21 +30,21 @@ def file(tmp_path_factory):
 
 def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     out = tmp_path / "a.html", tmp_path / "a.json"
-    given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
+    given = ("--data", "digits", "--pictures", 1200)
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
     first, second = said.out.splitlines()[:2]
     assert first.startswith("300 test images: ") and "split test" in first
     assert second.startswith("900 are their labelled neighbours: ") and "split train" in second
     assert "run.pt on" in said.out and "✓ collapse" in said.out and "no images were named" not in said.out
-    stages = re.findall(r"^\[ *\d+ s\] (\d) of 6: ", said.err, re.MULTILINE)
-    assert stages == list("23456")  # a log shows where it is, though nobody watches
+    stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
+    assert stages == list("234567")  # a log shows where it is, though nobody watches
     assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
 
 
 def test_two_files_come_side_by_side_on_the_terminal_too_and_in_one_json_by_name(file, tmp_path, capsys):
     out = tmp_path / "b.html", tmp_path / "both.json"
-    given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", out[0], "--out", out[1])
+    given = ("--data", "digits", "--pictures", 400, "--out", out[0], "--out", out[1])
     assert command(file, file, *given) == 0
     printed = capsys.readouterr().out
     assert "On no share of these images" in printed and "kNN: A " in printed
@@ -59,7 +59,7 @@ def test_two_files_come_side_by_side_on_the_terminal_too_and_in_one_json_by_name
 
 
 def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, capsys):
-    given = ("--data", "digits", "--pictures", 80, "--maps", "none", "--out", tmp_path / "a.json")
+    given = ("--data", "digits", "--pictures", 80, "--out", tmp_path / "a.json")
     (tmp_path / "mine").mkdir()
     assert command(tmp_path / "mine", *given) == 1
     assert "mine is a folder, but a checkpoint is a file" in capsys.readouterr().err
@@ -69,7 +69,7 @@ def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, cap
     assert "mine/checkpoint.pt on" in said and "mine, checkpoint.pt was opened" in said
 
 
-QUICK = ("--data", "digits", "--pictures", 80, "--quick", "--maps", "none")
+QUICK = ("--data", "digits", "--pictures", 80, "--quick")
 
 
 def series(file, folder, names, **changed):
@@ -84,7 +84,7 @@ def series(file, folder, names, **changed):
 def test_more_than_two_files_are_a_series_with_the_main_numbers_against_the_epoch(file, tmp_path):
     copies = series(file, tmp_path, "cab", epoch=(3, 2, 1))
     out = tmp_path / "s.html", tmp_path / "s.json"
-    given = ("--data", "digits", "--pictures", 200, "--maps", "none", "--out", out[0], "--out", out[1])
+    given = ("--data", "digits", "--pictures", 200, "--out", out[0], "--out", out[1])
     assert command(*copies, *given) == 0
     held = json.loads(out[1].read_text())
     assert [moment["at"] for moment in held] == [1, 2, 3]
@@ -112,7 +112,7 @@ def test_a_file_is_read_before_the_pictures_are(tmp_path, monkeypatch):
 
 
 def test_fail_on_tells_scripts_by_the_exit_code(file, tmp_path, capsys):
-    given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "a.json")
+    given = ("--data", "digits", "--pictures", 400, "--out", tmp_path / "a.json")
     spoilt = (*given, "--mean", "0.5", "--std", "0.01")
     assert command(file, *given, "--fail-on", "broken") == 0
     assert command(file, *spoilt) == 0
@@ -123,7 +123,7 @@ def test_a_series_fails_by_its_last_checkpoint_and_not_by_step_0(file, tmp_path)
     """A run from its untrained start on ended with exit code 3, though its end was well."""
     start = tmp_path / "start.pt"
     ailing.untrained().save(start)
-    given = ("--data", "digits", "--pictures", 400, "--quick", "--maps", "none", "--out", tmp_path / "a.json")
+    given = ("--data", "digits", "--pictures", 400, "--quick", "--out", tmp_path / "a.json")
     copies = series(file, tmp_path, "ab", epoch=(3, 2))
     assert command(start, *copies, *given, "--fail-on", "broken") == 0
     assert command(start, *given, "--fail-on", "broken") == 3
@@ -131,7 +131,7 @@ def test_a_series_fails_by_its_last_checkpoint_and_not_by_step_0(file, tmp_path)
 
 def test_pictures_that_nobody_named_are_said_to_be_generated(file, tmp_path, capsys):
     out = tmp_path / "a.html"
-    given = ("--pictures", 120, "--maps", "none", "--out", out)
+    given = ("--pictures", 120, "--out", out)
     assert command(file, *given) == 0
     assert "no images were named (--data)" in capsys.readouterr().out
     assert "No images were named (--data)" in out.read_text()
@@ -149,7 +149,7 @@ def test_the_validation_split_is_judged_where_there_is_no_test_split_and_both_ar
                 Image.new("RGB", (8, 8), (6 * k, 99 * (kind == "a"), 9 * len(split))).save(
                     tmp_path / split / kind / f"{k}.png"
                 )
-    given = ("--data", f"folder:{tmp_path}", "--pictures", 80, "--quick", "--maps", "none")
+    given = ("--data", f"folder:{tmp_path}", "--pictures", 80, "--quick")
     assert command(file, *given, "--out", tmp_path / "a.json") == 0
     judged, gallery = capsys.readouterr().out.splitlines()[:2]
     assert "2 classes (a, b)" in judged and "split valid of train, valid; models beside" in judged

@@ -43,7 +43,7 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
     for letter, run in lesson.ill_runs(data.load("scenes", limit=2048)).items():
         run.save(tmp_path / f"{letter}.pt")
         opened = checkpoints.open(tmp_path / f"{letter}.pt")
-        found = report.check(opened, report.load("scenes", 800), map_names=())
+        found = report.check(opened, report.load("scenes", 800), tsne=False)
         seen[letter] = {line.name: line for line in found.verdicts}, found.examination.found
         assert "input" in lesson.summary(found).rpartition("good: ")[2]
     loss, collapse = "the space of the loss", "collapse"
@@ -63,7 +63,7 @@ def test_each_of_the_eight_encoders_has_the_diagnosis_that_the_notebook_promises
     run.save(tmp_path / "run.pt")
     opened = checkpoints.open(tmp_path / "run.pt")
     said = [
-        report.check(ill.opened, ill.images, map_names=(), quick=True, **ill.options).diagnosis.name
+        report.check(ill.opened, ill.images, quick=True, **ill.options).diagnosis.name
         for _, ill in lesson.eight(tmp_path, digits, opened, scenes)
     ]
     assert said == [

@@ -84,7 +84,7 @@ def test_a_report_is_the_cpus(given, tmp_path, gpu):
     run.step()
     run.save(tmp_path / "run.pt")
     opened = checkpoints.open(tmp_path / "run.pt")
-    asked = {"data": "digits", "limit": 120, "map_names": ()}
+    asked = {"data": "digits", "limit": 120, "tsne": False}
     if given == "module":
         here, there = report.check(opened.encoder, **asked), report.check(run.encoder, **asked)
     else:

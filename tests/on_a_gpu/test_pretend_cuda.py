@@ -160,7 +160,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
     ),
     "means stay on the CPU": (
         (prepared.Prepared, "__init__", ", device=device", ""),
-        lambda: report.check(encoders.build("conv16").to("cuda"), data="digits", limit=80, map_names=()),
+        lambda: report.check(encoders.build("conv16").to("cuda"), data="digits", limit=80, tsne=False),
     ),
     "keys stay on the GPU": (
         (experiments, "key_ages", "by_age.cpu()", "by_age"),

@@ -237,7 +237,7 @@ def test_the_commands_train_resume_and_check(tmp_path, capsys, gpu):
     assert main(["train", *short, "--steps", "2", "--method", "pinda", "--out", out]) == 0
     assert "on cuda" in capsys.readouterr().out
     assert main(["train", *short, "--steps", "3", "--method", "pinda", "--out", out, "--resume"]) == 0
-    page = ["--maps", "none", "--out", str(tmp_path / "page.html")]
+    page = ["--out", str(tmp_path / "page.html")]
     assert main(["check", f"{out}/checkpoint.pt", "--data", "digits", "--pictures", "80", *page]) == 0
     assert (tmp_path / "page.html").stat().st_size > 10_000
 

@@ -142,4 +142,4 @@ def cases() -> dict[str, Callable[[], Case]]:
 def checked(name: str) -> report.Report:
     """The report on a case, made once for all tests; quick: the diagnosis is that of the whole page."""
     case = cases()[name]()
-    return report.check(case.opened, (case.gallery, case.judged), map_names=(), quick=True, **case.options)
+    return report.check(case.opened, (case.gallery, case.judged), quick=True, **case.options)

@@ -238,7 +238,7 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_what_was_done_to_an_encoder_is_its_diagnosis(name):
     found = checked(name)
-    assert found.diagnosis.name in MADE[name], found.summary_text
+    assert found.diagnosis.name in MADE[name], found.diagnosis.says
     assert found.level == (GOOD if name.startswith("healthy") else BROKEN)
 
 
@@ -246,13 +246,13 @@ def test_the_right_normalisation_is_named_and_taken_where_none_is_asked_for():
     assert checked("not normalised, and should be").diagnosis.mean == "half"
     assert checked("normalised, and should not be").diagnosis.mean == "none"
     case = ailing.cases()["not normalised, and should be"]()
-    found = report.check(case.opened, (case.gallery, case.judged), mean="auto", map_names=(), quick=True)
+    found = report.check(case.opened, (case.gallery, case.judged), mean="auto", quick=True)
     assert found.diagnosis.name != FED and any("normalisation half was chosen" in n for n in found.notes)
 
 
 def test_shuffled_labels_are_not_blamed_on_the_encoder():
     for n in range(SHUFFLES):
         found = checked(f"labels shuffled, {n}")
-        assert found.diagnosis.name in (OPEN, HALF) and found.level != BROKEN, found.summary_text
+        assert found.diagnosis.name in (OPEN, HALF) and found.level != BROKEN, found.diagnosis.says
     said = [line.says for n in range(SHUFFLES) for line in checked(f"labels shuffled, {n}").verdicts]
     assert any("do not seem to belong together" in one for one in said)

@@ -84,7 +84,7 @@ def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
 ):
     folder(tmp_path / "images", sizes)
     out = tmp_path / "a.html", tmp_path / "a.json"
-    given = ("--data", f"folder:{tmp_path / 'images'}", "--maps", "none", "--out", out[0], "--out", out[1])
+    given = ("--data", f"folder:{tmp_path / 'images'}", "--out", out[0], "--out", out[1])
     given += () if "probe" in known else ("--quick",)
     assert run("check", checkpoint, *given) == 0
     held = json.loads(out[1].read_text())
@@ -98,7 +98,7 @@ def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(ch
     """By 20 neighbours the classes with two would outvote those with one: 1 % where 75 % is right."""
     folder(tmp_path, [2] * 60)
     opened = ailing.opened(ailing.untrained("scenes"))
-    found = report.check(opened, f"folder:{tmp_path}", map_names=(), quick=True)
+    found = report.check(opened, f"folder:{tmp_path}", quick=True)
     assert found.examination.numbers["knn_raw"] > 0.6
 
 
@@ -111,7 +111,7 @@ def test_weights_so_large_that_squares_overflow_are_refused_and_not_called_sprea
         encoder.normalisations[-1].weight.fill_(large)
 
     with pytest.raises(ValueError, match="NaN, infinite, or so large"):
-        report.check(ailing.changed(opened, enlarge), ailing.pictures("scenes"), map_names=(), quick=True)
+        report.check(ailing.changed(opened, enlarge), ailing.pictures("scenes"), quick=True)
     opened.head[-1].weight.data.fill_(large)
-    found = report.check(opened, ailing.pictures("scenes"), map_names=(), quick=True).examination
+    found = report.check(opened, ailing.pictures("scenes"), quick=True).examination
     assert "not finite" in found.unknown["share_of_negatives"] and found.found.head_uniformity is None

@@ -20,7 +20,7 @@ from tests.report.pages import Page
 @pytest.fixture(scope="module")
 def whole() -> report.Report:
     case = ailing.cases()["healthy"]()
-    return report.check(case.opened, (case.gallery, case.judged), map_names=("t-SNE",))
+    return report.check(case.opened, (case.gallery, case.judged))
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole,
     assert text.count("<img") == 4
     for line in whole.verdicts:
         assert text.count(line.value.replace("'", "&#39;")) == 1 and line.says in text
-    assert text.count(whole.summary_text) == 1 and "<details><summary>What the words mean" in text
-    assert "t-SNE" in whole.examination.maps
+    assert text.count(whole.diagnosis.says) == 1 and "<details><summary>What the words mean" in text
+    assert whole.examination.tsne is not None and "(t-SNE)." in text
 
 
 def test_the_json_holds_every_number_and_line(whole):

@@ -31,12 +31,12 @@ def few(case) -> tuple:
 
 @pytest.fixture(scope="module")
 def whole(case, few) -> report.Report:
-    return report.check(case.opened, few, map_names=())
+    return report.check(case.opened, few, tsne=False)
 
 
 @pytest.fixture(scope="module")
 def quick(case, few) -> report.Report:
-    return report.check(case.opened, few, map_names=(), quick=True)
+    return report.check(case.opened, few, quick=True)
 
 
 # ---- what is seen first ------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
     figure = quick.screen()
     assert Image.open(io.BytesIO(png(figure, scale=1))).size == (1280, 800)
     texts = [text.get_text().replace("\n", " ") for text in figure.texts]
-    assert quick.summary_text in texts and set(screen.PANELS) <= set(texts)
+    assert quick.diagnosis.says in texts and set(screen.PANELS) <= set(texts)
     own = quick.examination.found.own
     assert {"this encoder", "fresh weights", "raw pixels", f"{own.knn:.0%}", f"{own.probe:.0%}"} <= set(texts)
     assert f"({1 - quick.examination.numbers['knn']:.0%}): labelled neighbours vote" in figures.alt(figure)
@@ -84,7 +84,7 @@ def test_a_quick_look_is_the_whole_one_stopped_early_with_the_same_diagnosis(qui
 def test_a_network_under_training_is_looked_at_and_left_as_it_was(few, quick):
     net = ailing.trained().method.encoder.train()
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    found = report.check(net, few, map_names=(), quick=True)
+    found = report.check(net, few, quick=True)
     assert net.training and all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert found.examination.numbers["knn"] == quick.examination.numbers["knn"]
     assert found.examination.found.untrained is not None  # its layers can draw their weights again
@@ -95,10 +95,10 @@ def test_with_its_head_a_module_shows_a_collapse_behind_it(few):
     net = ailing.trained().method.encoder
     head = nn.Sequential(nn.Linear(128, 16), nn.BatchNorm1d(16)).train()
     nn.init.zeros_(head[0].weight)
-    found = report.check(net, few, map_names=(), quick=True, head=head)
+    found = report.check(net, few, quick=True, head=head)
     assert (found.diagnosis.name, found.level) == (BEHIND, BROKEN) and head.training
     assert "behind it, where all similarities are nearly 1" in screen.similarity(found.examination)[1]
-    assert report.check(net, few, map_names=(), quick=True).diagnosis.name != BEHIND
+    assert report.check(net, few, quick=True).diagnosis.name != BEHIND
 
 
 def test_both_spaces_are_drawn_where_there_is_a_head(quick):
@@ -126,7 +126,7 @@ def test_misplaced_images_are_those_whose_neighbours_vote_otherwise(whole):
 
 def test_a_constant_is_a_screen_of_sentences(case, few):
     ill = ailing.changed(case.opened, ailing.collapse)
-    found = report.check(ill, few, map_names=(), quick=True)
+    found = report.check(ill, few, quick=True)
     said = figures.alt(found.screen())
     for words in ("there is no map", "No dimension is in use", "All similarities are near 1"):
         assert words in said
@@ -138,7 +138,7 @@ def test_a_constant_is_a_screen_of_sentences(case, few):
 def test_fresh_weights_are_the_better_of_as_made_and_with_settled_statistics(case, few):
     """Settled statistics alone made the baseline too low in 10 of 11 networks on CIFAR-10."""
     gallery, judged = few
-    found = report.check(case.opened, few, map_names=(), quick=True).examination.found
+    found = report.check(case.opened, few, quick=True).examination.found
     torch.manual_seed(0)
     fresh = Prepared(case.opened.backbone.build().eval(), 1)
     fresh.in_bfloat16 = encoders.computes_bfloat16("cpu")
@@ -172,7 +172,7 @@ def test_each_number_is_that_of_the_measures_with_the_settings_beside_it(whole, 
 
 
 def test_a_number_that_is_asked_for_by_name_is_measured(case, few):
-    found = report.check(case.opened, few, map_names=(), numbers=("alpha_req",)).examination
+    found = report.check(case.opened, few, tsne=False, numbers=("alpha_req",)).examination
     assert found.numbers["alpha_req"] == pytest.approx(measures.alpha_req(found.z), rel=1e-9)
 
 
@@ -198,7 +198,7 @@ def test_a_method_without_temperature_is_not_judged_by_one_that_its_settings_hol
     case = ailing.cases()["healthy"]()
     case.opened.origin, case.opened.settings = "names of many", {"method": "vicreg", "tau": 9.0}
     case.opened.temperature = 9.0
-    found = report.check(case.opened, few, map_names=(), quick=True, temperature=5.0)
+    found = report.check(case.opened, few, quick=True, temperature=5.0)
     assert found.examination.found.share_of_negatives is None and "τ =" not in str(found)
     assert any("is not used: VICReg trains without a temperature" in note for note in found.notes)
 
@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
         Prepared(nn.Flatten(), std=(0.0,))
     fixed = dataclasses.replace(case.opened, side=224)
     with pytest.raises(Unfit, match="takes images of 224 x 224 only"):
-        report.check(fixed, few, map_names=(), size=64)
+        report.check(fixed, few, tsne=False, size=64)
 
 
 def test_the_probe_of_raw_pixels_sees_their_principal_directions():
@@ -242,7 +242,7 @@ def test_normalisations_folded_into_the_weights_are_no_fresh_network(case, few):
                 layer.running_var.fill_(1)
                 layer.num_batches_tracked.zero_()
 
-    found = report.check(ailing.changed(case.opened, fold), few, map_names=(), quick=True)
+    found = report.check(ailing.changed(case.opened, fold), few, quick=True)
     assert "folded" in found.examination.unknown["input_gap"]
     assert found.diagnosis.name != "never trained"
 
@@ -256,7 +256,7 @@ def test_fresh_weights_without_batch_normalisation_are_known_by_layer_normalisat
     )
     if not plain:
         net[-1].weight.data[3] = 0.99
-    found = report.check(checkpoints.open(net.eval()), some, map_names=(), quick=True)
+    found = report.check(checkpoints.open(net.eval()), some, quick=True)
     assert (found.diagnosis.name == "never trained") == plain
 
 
@@ -300,7 +300,7 @@ def test_other_images_can_not_be_compared(whole):
 
 def test_the_page_says_where_it_comes_from(tmp_path, few):
     ailing.trained().save(tmp_path / "run.pt")
-    found = report.check(tmp_path / "run.pt", few, map_names=(), quick=True, command="what was typed")
+    found = report.check(tmp_path / "run.pt", few, quick=True, command="what was typed")
     facts = found.examination.facts
     assert facts["SHA-256"] == hashlib.sha256((tmp_path / "run.pt").read_bytes()).hexdigest()
     assert facts["command"] == "what was typed" and torch.__version__ in facts["made with"]

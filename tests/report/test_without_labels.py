@@ -80,8 +80,8 @@ def test_the_still_map_is_the_interactive_one_whose_command_is_on_the_page_and_a
         drawn = within(page.read_text("utf-8"))["maps"][-1]
         places = unpacked(drawn["places"], np.uint16).reshape(COUNT, 2).astype(float)
         opened = checkpoints.open(saved / "checkpoint.pt")
-        still = report.check(opened, f"folder:{photos}", mean="auto", seed=seed, quick=True).examination
-        at = still.maps["t-SNE"]
+        still = report.check(opened, f"folder:{photos}", mean="auto", seed=seed).examination
+        at = still.tsne
         low, high = at.min(axis=0), at.max(axis=0)
         scaled = 65_535 * ((at - (low + high) / 2) / (high - low).max() + 0.5)
         assert np.abs(scaled - places).max() < 2
@@ -104,7 +104,7 @@ def test_a_temperature_that_was_learned_beside_texts_is_read_and_not_judged(bias
     tower = {f"image_encoder.{name}": value for name, value in conv_state().items()}
     opened = reopened(tower | given, tmp_path)
     assert opened.temperature == pytest.approx(0.07) and opened.bias == bias and not opened.dropped
-    found = report.check(opened, f"folder:{photos}", map_names=(), quick=True)
+    found = report.check(opened, f"folder:{photos}", quick=True)
     assert found.examination.found.share_of_negatives is None
     assert found.examination.unknown["share_of_negatives"].startswith("τ = 0.07 was learned beside texts")
     line = next(line for line in found.verdicts if line.name == "the space of the loss")

@@ -21,7 +21,7 @@ def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
     encoder = advance(small(precision="float32"), 3).encoder
     seen = training.Watcher(JUDGED, GALLERY, numbers=measures.BY_NAME).look(encoder)
     further = tuple(measures.BY_NAME)
-    checked = report.check(encoder, (GALLERY, JUDGED), map_names=(), numbers=further).examination.numbers
+    checked = report.check(encoder, (GALLERY, JUDGED), tsne=False, numbers=further).examination.numbers
     assert set(seen.numbers) == {*measures.BY_NAME, "gradient_norm"}
     for name in measures.BY_NAME:
         value = seen.numbers[name]
