@@ -1,11 +1,13 @@
 """One diagnosis from typed facts: each of the eight, what it rests on, and what is never blamed."""
 
 import dataclasses
+import json
 import math
 
 import pytest
 
 from clutils import report
+from clutils.course import records
 from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, diagnosis
 from clutils.report.diagnosis import BEHIND, COLLAPSED, FED, HALF, HEALTHY, NEVER, OPEN, OTHER, TEMPERATURE
 from clutils.report.facts import Facts, Row
@@ -54,7 +56,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ),
     ({"spread": 0.004, "finds_itself": 0.01, "effective_rank": 2.0}, COLLAPSED, BROKEN, "0.4% .* 2.0 of 128"),
     ({"effective_rank": 1.4}, COLLAPSED, BROKEN, "effective rank is 1.4 of 128"),
-    ({"first_direction": 0.95}, COLLAPSED, BROKEN, "one direction has 95% .* 20% to 40%"),
+    ({"first_direction": 0.95}, COLLAPSED, BROKEN, "one direction has 95% .* 20% to 45%"),
     (ONE_POINT, BEHIND, BROKEN, "uniformity after it is -0.02 .* before it -1.80"),
     (ONE_POINT | {"effective_rank": 6.0}, BEHIND, BROKEN, "few directions, too: effective rank 6.0 of 128"),
     ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2, 99.0% of its 510 negatives"),
@@ -256,3 +258,13 @@ def test_shuffled_labels_are_not_blamed_on_the_encoder():
         assert found.diagnosis.name in (OPEN, HALF) and found.level != BROKEN, found.diagnosis.says
     said = [line.says for n in range(SHUFFLES) for line in checked(f"labels shuffled, {n}").verdicts]
     assert any("do not seem to belong together" in one for one in said)
+
+
+def test_what_is_called_usual_of_healthy_encoders_holds_for_all_on_record():
+    table = records.read("calibration")
+    numbers = [json.loads(text) for text in table["numbers"][table["found"] == HEALTHY]]
+    first = [of["first_direction"] for of in numbers]
+    shares = [of["share_of_negatives"] for of in numbers if "share_of_negatives" in of]
+    assert len(first) > 40 and 0.20 < min(first) < max(first) < 0.45  # "20% to 45%"
+    low, high = (int(part.rstrip("%")) / 100 for part in diagnosis.SHARED.split(" to "))
+    assert low - 0.005 < min(shares) < low + 0.005 and high - 0.005 < max(shares) < high + 0.005
