@@ -170,7 +170,7 @@ def similarity_spread(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None =
     ax = axes_for(ax, 5.0, 3.2)
     pairs = two_views(normalise(z1, "z1", "similarity_spread"), normalise(z2, "z2", "similarity_spread"))
     said = []
-    for name, values, line in (("negative", pairs.negatives, "--"), ("positive", pairs.positives, "-")):
+    for name, values, line in (("positive", pairs.positives, "-"), ("negative", pairs.negatives, "--")):
         shares = torch.histc(values.detach().flatten().clamp(-1, 1), len(BINS) - 1, -1, 1) / values.numel()
         color = style.role(name)["color"]
         outline = (shares.numpy(), BINS.numpy())

@@ -30,10 +30,7 @@ __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
 SUFFIXES = (".html", ".json", ".png")
-DEFAULTED = (
-    "no images were named (--data), so generated scenes were used: check an encoder on images of the kind "
-    "that it was trained on"
-)
+DEFAULTED = "no images were named (--data), so generated scenes were used: name images of its own kind"
 LEAST = 16  # images, of which a quarter is the test set
 FEW = 400  # images below which statements on classes are uncertain
 UNLABELLED = (

@@ -22,8 +22,8 @@ NEXT = {
     NEVER: "Check the last checkpoint of the run, and that all weights were loaded.",
     FED: "Give images of the kind that it was trained on, or your own --mean and --std.",
     COLLAPSED: "Let the loss push images apart (negatives, stop-gradient or variance term), and train again.",
-    BEHIND: "Check that head and encoder are of one run; then what pushes images apart, and train again.",
-    HALF: "Train longer, or with another learning rate, and compare the two files (check A B).",
+    BEHIND: "Check that head and encoder are of one run; else mend what pushes images apart.",
+    HALF: "Train longer, or with another learning rate, and compare the new file with this one (check A B).",
     TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
     OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
     HEALTHY: "Compare it with another run on the same images (check A B).",
@@ -125,7 +125,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     if mended:
         either = " or ".join([best, *equal])
         says = f"Fed wrongly: its input statistics are {away} from those in training, and {nearest:.2f} "
-        says += f"with --mean {either}; until then the other numbers here mean little."
+        says += f"with --mean {either}; so the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
         return Diagnosis(FED, level, says, best)
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
@@ -188,8 +188,8 @@ def temperature(f: Facts) -> Diagnosis | None:
         if before is None or before >= BEFORE:
             return None
         even = _plain(f.head_uniformity)
-        says = f"Too cold: at {tau} and the similarities before the head, {before:.1%} {asked} would receive "
-        says += f"the whole push, and behind the head all images are one point (uniformity {even})."
+        says = f"Too cold: at {tau} only {before:.1%} {asked} receive the push (by the similarities before "
+        says += f"the head), and behind the head all images are one point (uniformity {even})."
         return Diagnosis(TEMPERATURE, BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "

@@ -27,7 +27,6 @@ FEWEST = 20  # images of a map
 PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
-QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
     "crop": ("crop_scale", (1.0, 1.0), (0.2, 1.0)),
@@ -110,7 +109,7 @@ def examine(
     n["raw_nearer_than"] = _contrast(*(view.flatten(1) - 0.5 for view in seen))["nearer_than"]
     found.found = Facts(**n)
     if quick:
-        unknown |= dict.fromkeys(("probe", "kept"), QUICK)
+        unknown["kept"] = "a quick check does not measure it"
     else:
         on_stage("probes")
         n["others"] = standard.measure(found, numbers)

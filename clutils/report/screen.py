@@ -25,7 +25,6 @@ TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognise
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown
 LISTED = 10  # classes that a legend names
-RING = style.INK  # around what neighbours vote to be of another class
 LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
     GOOD: ("✓", style.GREEN),
     LOOK: ("◐", "#8A5A00"),
@@ -91,7 +90,7 @@ def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
 
 @style.in_course_style
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """The test images on a map, by class; ringed where the labelled neighbours vote for another class."""
+    """The test images on a map, by class; ringed where kNN gives another class."""
     ax = axes_for(ax, *SIZE)
     z, labels = found.z[: found.mapped], found.judged.labels[: found.mapped]
     if not found.has_directions:
@@ -115,10 +114,12 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     wrong = (found.predicted[: found.mapped] != labels).numpy()
     each = zip(points.marks, points.classes, strict=True)
     rings = np.concatenate([np.asarray(marks.get_offsets())[wrong[labels == c]] for marks, c in each])
-    looks: dict[str, Any] = {"facecolors": "none", "edgecolors": RING, "alpha": 0.6, "clip_on": False}
+    looks: dict[str, Any] = {"facecolors": "none", "edgecolors": style.INK, "alpha": 0.6, "clip_on": False}
     ax.scatter(rings[:, 0], rings[:, 1], s=58, linewidth=0.5, zorder=4, **looks)
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"Ringed ({wrong.mean():.0%}): labelled neighbours vote for another class ({name})."
+    reading = (
+        f"By {name}. Ringed ({wrong.mean():.0%}): kNN by {len(found.gallery):,} labelled images is wrong."
+    )
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
@@ -136,7 +137,9 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
-    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%})."
+    reading = (
+        f"Blue frame: same class, as {own:.0%} of the {k} nearest of all images (by raw pixels {raw:.0%})."
+    )
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -187,13 +190,15 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         color = look["color"] if name == "this encoder" else style.GREY
         shares = (values / values[0]).clamp(min=1e-7)
         ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
-    ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular value, largest first", ylabel="share of largest")
+    ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular values by size", ylabel="part of the largest")
+    for letters in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()):
+        letters.set_size(9)
     ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper right", fontsize=8.5)
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
-    reading += ". A high rank alone does not show health: noise also has a high rank."
+    reading += ". Noise has a high rank, too."
     return describe(ax, f"Singular values of {rows} views, largest first. {reading}"), reading
 
 
@@ -210,8 +215,8 @@ def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
         [(c, fill(map_figures.class_name(names, c), 18)) for c in classes[:LISTED]], 6
     )
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
-    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
-    wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.INK, "markersize": 9}
+    wrong = Line2D([], [], linestyle="none", marker="o", label="kNN is wrong", **ring)
     style.legend_outside(
         ax, handles=[*listed, wrong], fontsize=8, title=title, title_fontsize=8, labelspacing=0.2
     )

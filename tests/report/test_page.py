@@ -37,7 +37,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole,
     for line in whole.verdicts:
         assert text.count(line.value.replace("'", "&#39;")) == 1 and line.says in text
     assert text.count(whole.diagnosis.says) == 1 and "<details><summary>What the words mean" in text
-    assert whole.examination.tsne is not None and "(t-SNE)." in text
+    assert whole.examination.tsne is not None and "By t-SNE. Ringed" in text
 
 
 def test_the_json_holds_every_number_and_line(whole):

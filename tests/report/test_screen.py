@@ -49,7 +49,7 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
     assert quick.diagnosis.says in texts and set(screen.PANELS) <= set(texts)
     own = quick.examination.found.own
     assert {"this encoder", "fresh weights", "raw pixels", f"{own.knn:.0%}", f"{own.probe:.0%}"} <= set(texts)
-    assert f"({1 - quick.examination.numbers['knn']:.0%}): labelled neighbours vote" in figures.alt(figure)
+    assert f"({1 - quick.examination.numbers['knn']:.0%}): kNN by " in figures.alt(figure)
     assert quick._repr_html_().count("<img") == 1
     figure.draw_without_rendering()
     for text in figure.texts:
