@@ -191,8 +191,9 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         shares = (values / values[0]).clamp(min=1e-7)
         ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
     ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular values by size", ylabel="part of the largest")
-    for letters in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()):
-        letters.set_size(9)
+    ax.tick_params(labelsize=8)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_size(9)
     ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
     ax.legend(loc="upper right", fontsize=8.5)
     rows = len(both["this encoder"])
