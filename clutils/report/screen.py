@@ -193,7 +193,7 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular values by size", ylabel="part of the largest")
     ax.tick_params(labelsize=8)
     for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_size(9)
+        label.set_fontsize(9)
     ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
     ax.legend(loc="upper right", fontsize=8.5)
     rows = len(both["this encoder"])
