@@ -57,7 +57,7 @@ def small(png: bytes) -> Image.Image:
 def diagnoses() -> bytes:
     """How often each diagnosis is right, of the recorded encoders that no rule had seen."""
     made = records.read("calibration")
-    made = made[made["group"] == "fresh"]
+    made = made[made["group"] == "fresh3"]
     shares = {name: own["right"].astype(float).tolist() for name, own in made.groupby("expected")}
     figure, ax = figures.new(8.8, 3.4)
     for row, (name, right) in enumerate(sorted(shares.items(), key=lambda item: sum(item[1]) / len(item[1]))):
@@ -66,7 +66,7 @@ def diagnoses() -> bytes:
         ax.barh(row, misses, left=hits, color=figures.style.ORANGE, hatch="//")
         ax.text(len(right) + 0.1, row, f"{hits} of {len(right)} right", va="center")
         ax.text(-0.1, row, name, va="center", ha="right")
-    ax.set(yticks=[], xlabel="encoders that were made so (hatched: called something else)", xlim=(0, 11))
+    ax.set(yticks=[], xlabel="encoders (hatched: not recognised)", xlim=(0, 11))
     return figures.png(figure)
 
 

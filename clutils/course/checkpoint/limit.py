@@ -12,16 +12,16 @@ from clutils.figures import style
 if TYPE_CHECKING:
     import pandas
 
-KINDS = ("healthy", "half-trained")  # by how an encoder was made
+KINDS = ("healthy", "half-trained")  # as measured beforehand, on other images
 LOW, HIGH = -0.2, 0.6  # of the axis
 
 
 def gains(made: pandas.DataFrame) -> list[tuple[float, str]]:
-    """kNN minus that of fresh weights, and how it was made, of each held-out encoder of the two `KINDS`.
+    """kNN minus that of fresh weights, and what it is, of each held-out encoder of the two `KINDS`.
 
     - made: the record `calibration`, one row an encoder
     """
-    held_out = made[(made["group"] == "fresh") & made["expected"].isin(KINDS)]
+    held_out = made[(made["group"] == "fresh3") & made["expected"].isin(KINDS)]
     numbers = map(json.loads, held_out["numbers"])
     found = [round(one["knn_beside_untrained"] - one["knn_untrained"], 6) for one in numbers]
     return list(zip(found, held_out["expected"], strict=True))
@@ -44,7 +44,7 @@ def one_limit(made: pandas.DataFrame) -> Panel:
         (wrong,) = ax.plot([], [], "o", color="black", markersize=15, fillstyle="none")
         line = ax.axvline(0.0, color="black", linestyle="--")
         ax.set(xlim=(LOW, HIGH), ylim=(-0.6, 1.6), yticks=(0, 1))
-        ax.set_yticklabels([f"made {kind}" for kind in KINDS])
+        ax.set_yticklabels(KINDS)
         ax.set_xlabel("kNN accuracy, minus that of fresh weights (ringed: called wrongly)")
 
     def update(limit: float) -> str:
