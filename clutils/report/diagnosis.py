@@ -23,11 +23,11 @@ NEXT = {
     FED: "Give images of the kind that it was trained on, or your own --mean and --std.",
     COLLAPSED: "Let the loss push images apart (negatives, stop-gradient or variance term), and train again.",
     BEHIND: "Check that head and encoder are of one run; else mend what pushes images apart.",
-    HALF: "Train longer, or with another learning rate, and compare the new file with this one (check A B).",
+    HALF: "Train longer, or with another learning rate; compare the new file with this one (check A B).",
     TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
     OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
-    HEALTHY: "Compare it with another run on the same images (check A B).",
-    OPEN: "Give more images with labels, or compare it with another file (check A B).",
+    HEALTHY: "Compare it with another run on the same images (python -m clutils check A B).",
+    OPEN: "Give more images with labels, or compare it with another file (python -m clutils check A B).",
 }
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
@@ -187,9 +187,8 @@ def temperature(f: Facts) -> Diagnosis | None:
     if one_point(f):
         if before is None or before >= BEFORE:
             return None
-        even = _plain(f.head_uniformity)
         says = f"Too cold: at {tau} only {before:.1%} {asked} receive the push (by the similarities before "
-        says += f"the head), and behind the head all images are one point (uniformity {even})."
+        says += "the head), and behind the head all images are one point."
         return Diagnosis(TEMPERATURE, BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
@@ -210,7 +209,7 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
     if not one_point(f):
         return None
     before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
-    says = f"Collapsed behind the head: uniformity after it is {_plain(f.head_uniformity)} (0: all are "
+    says = f"Collapsed behind the head: uniformity behind it is {_plain(f.head_uniformity)} (0: all are "
     says += f"one point, -4: evenly spread){before}."
     if f.effective_rank is not None and f.effective_rank < FEW_RANKS:
         says += f" The features before it have few directions, too: effective rank {f.effective_rank:.1f} "
@@ -440,7 +439,7 @@ def classes(f: Facts) -> Told | None:
 def loss_space(f: Facts) -> Told | None:
     if f.head_uniformity is None:
         return None
-    value = f"after the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
+    value = f"behind the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
     value += f"alignment {f.head_alignment:.2f}"
     if f.share_of_negatives is not None and not one_point(f):
         value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.0%} of {f.negatives} negatives "

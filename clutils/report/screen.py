@@ -137,9 +137,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
-    reading = (
-        f"Blue frame: same class, as {own:.0%} of the {k} nearest of all images (by raw pixels {raw:.0%})."
-    )
+    reading = f"Blue frame: same class. Share among the {k} nearest: {own:.0%}, by raw pixels {raw:.0%}."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -168,8 +166,10 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         means = [values.mean().item() for values in (two.positives, two.negatives)]
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
     reading = f"Lead of the positives (0: as similar as negatives, 1: all at similarity 1): {leads[0]:.2f}"
-    reading += f" before the head, {leads[1]:.2f} behind it" if len(leads) > 1 else ""
-    reading += ", where all similarities are nearly 1." if one_point(found.found) and len(leads) > 1 else "."
+    if len(leads) > 1:
+        behind = "all similarities are nearly 1" if one_point(found.found) else f"{leads[1]:.2f}"
+        reading += f" before the head, behind it {behind}"
+    reading += "."
     if found.found.spread < CONSTANT:
         reading = "All similarities are near 1: all images have nearly the same embedding."
     return describe(ax, f"Histograms of cosine similarities. {reading}"), reading
@@ -190,7 +190,7 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         color = look["color"] if name == "this encoder" else style.GREY
         shares = (values / values[0]).clamp(min=1e-7)
         ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
-    ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular values by size", ylabel="part of the largest")
+    ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="index of the singular value", ylabel="relative to largest")
     ax.tick_params(labelsize=8)
     for label in (ax.xaxis.label, ax.yaxis.label):
         label.set_fontsize(9)
@@ -199,7 +199,7 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
-    reading += ". Noise has a high rank, too."
+    reading += ". A high rank alone proves nothing: noise has one."
     return describe(ax, f"Singular values of {rows} views, largest first. {reading}"), reading
 
 

@@ -57,7 +57,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"spread": 0.004, "finds_itself": 0.01, "effective_rank": 2.0}, COLLAPSED, BROKEN, "0.4% .* 2.0 of 128"),
     ({"effective_rank": 1.4}, COLLAPSED, BROKEN, "effective rank is 1.4 of 128"),
     ({"first_direction": 0.95}, COLLAPSED, BROKEN, "one direction has 95% .* 20% to 45%"),
-    (ONE_POINT, BEHIND, BROKEN, "uniformity after it is -0.02 .* before it -1.80"),
+    (ONE_POINT, BEHIND, BROKEN, "uniformity behind it is -0.02 .* before it -1.80"),
     (ONE_POINT | {"effective_rank": 6.0}, BEHIND, BROKEN, "few directions, too: effective rank 6.0 of 128"),
     ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2, 99.0% of its 510 negatives"),
     ({"share_of_negatives": 0.93}, TEMPERATURE, LOOK, "Too hot"),
@@ -160,7 +160,7 @@ def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_li
         found = diagnosis.diagnose(dataclasses.replace(WELL, **change))
         said[found.badge, found.next.partition(",")[0]] = found.level
     assert list(said) == [
-        (GOOD, "Compare it with another run on the same images (check A B)."),
+        (GOOD, "Compare it with another run on the same images (python -m clutils check A B)."),
         ("check the input", "Run the check again with --mean half."),
         ("check the input", "Give images of the kind that it was trained on"),
         ("check the labels", "Correct the labels"),

@@ -108,4 +108,4 @@ def test_a_temperature_that_was_learned_beside_texts_is_read_and_not_judged(bias
     assert found.examination.found.share_of_negatives is None
     assert found.examination.unknown["share_of_negatives"].startswith("τ = 0.07 was learned beside texts")
     line = next(line for line in found.verdicts if line.name == "the space of the loss")
-    assert line.level == UNKNOWN and "after the head uniformity" in line.value and "texts" in line.says
+    assert line.level == UNKNOWN and "behind the head uniformity" in line.value and "texts" in line.says
