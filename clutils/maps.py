@@ -33,7 +33,7 @@ def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str =
       other points where that is less
     - init: "pca" starts from the principal components, which keeps something of the large-scale layout (Kobak
       & Linderman 2021) and leaves little to the seed; "random" starts anywhere, so that the seed shows
-    - the same seed gives the same map, bit for bit
+    - the same seed gives the same map, bit for bit; rows of one direction all lie at (0, 0)
 
     Raises ValueError on a perplexity that is not between 1 and N.
     """
@@ -45,6 +45,9 @@ def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str =
         perplexity = max(1.0, min(30.0, (len(z) - 1) / 3))
     within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
     one_of("tsne", "init", init, ("pca", "random"))
+    if np.ptp(z, axis=0).max() < 1e-6:  # all in one place, where scikit-learn ends the process
+        return np.zeros((len(z), 2), np.float32)
+    z = np.pad(z, ((0, 0), (0, int(z.shape[1] == 1))))  # it wants two features
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not
     # and never more than torch was given: threads beyond the cores wait for each other, busily; so do two of
     # few points

@@ -237,3 +237,10 @@ def test_towards_umap_the_map_is_more_compact_and_its_sum_of_q_larger():
 
     sums = [sum_of_q(spectrum) for spectrum in (0.0, 0.5, 1.0)]
     assert sums == sorted(sums) and sums[2] > 1.1 * sums[0]  # 1.18 to 1.22 on three clouds
+
+
+def test_rows_of_one_direction_lie_at_one_place_and_one_feature_is_enough():
+    ray = torch.zeros(40, 5)
+    ray[:, 2] = torch.arange(1, 41)
+    assert maps.tsne(ray).shape == (40, 2) and not maps.tsne(ray).any()
+    assert np.isfinite(maps.tsne(torch.randn(40, 1, generator=torch.Generator().manual_seed(0)))).all()

@@ -153,7 +153,6 @@ def check(options: argparse.Namespace) -> int:
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
         gallery, judged = report.load(name, options.pictures)
-    gallery = report.covering(gallery, judged, options.quick)
     pictures = gallery, judged
     if len(gallery):
         say(f"{len(judged):,} test images: {judged.source}")

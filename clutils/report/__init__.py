@@ -187,8 +187,7 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
-    taken = covering(gallery, judged, found.quick)
-    found.facts = provenance.facts(opened, taken, judged, options, command)
+    found.facts = provenance.facts(opened, found.gallery, judged, options, command)
     return Report(
         found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, title, opened.epoch
     )

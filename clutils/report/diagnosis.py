@@ -151,7 +151,7 @@ def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
 
 
 def collapsed(f: Facts) -> Diagnosis | None:
-    """Healthy on record: 0.6 to 0.81 of an embedding's length is its own; a rank of 28 to 62 of 128."""
+    """Found healthy on record: 0.6 to 0.81 of an embedding's length is its own; a rank of 28 to 62 of 128."""
     rank, first = f.effective_rank or 0.0, f.first_direction or 1.0
     if f.spread < CONSTANT and not _centred_is_well(f):
         says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
@@ -286,7 +286,7 @@ def diagnose(f: Facts) -> Diagnosis:
     if found is not None:
         return found
     if f.own is None:
-        why = f"{_views_beside(f)}Without labels of two classes, what it knows of classes can't be measured."
+        why = f"{_views_beside(f)}What it knows of classes can't be measured with these labels."
         return Diagnosis(OPEN, UNKNOWN, f"No fault was found. {why}")
     why = "no fresh weights of this network can be made for comparison" if f.untrained is None else ""
     why = why or f"these accuracies do not decide whether it learned the classes: {_than_fresh(f)}"
@@ -464,7 +464,7 @@ def geometry(f: Facts) -> Told:
         found.append((ill.level, f"{ill.says.partition(':')[0]}."))
     elif f.spread < NARROW:
         found.append((LOOK, "A constant in some features is far larger than the differences of images."))
-    elif (f.effective_rank or 0) < FEW_RANKS:
+    elif (f.effective_rank or 0) < min(FEW_RANKS, _most(f) / 2):
         found.append((LOOK, "Few directions are in use."))
     elif (f.first_direction or 1) > MUCH:
         found.append((LOOK, f"One direction has {f.first_direction:.0%} of the variance."))

@@ -133,9 +133,8 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
     asked = asked[torch.isin(asked, gallery.labels)]
     if not torch.isin(asked, gallery.labels[: COMPARED[0]]).all():
         labels = gallery.labels.tolist()
-        first = sorted(labels.index(c) for c in asked.tolist())
-        ahead = set(first)
-        gallery = gallery.subset([*first, *(k for k in range(len(labels)) if k not in ahead)])
+        ahead = dict.fromkeys(sorted(labels.index(c) for c in asked.tolist()))
+        gallery = gallery.subset([*ahead, *(k for k in range(len(labels)) if k not in ahead)])
     return gallery.subset(slice(0, max(COMPARED[0], len(asked)))) if quick else gallery
 
 
@@ -148,8 +147,7 @@ def _plain(encoder: nn.Module) -> bool:
     if any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in modules):
         return False
     norms = [m for m in modules if isinstance(m, nn.LayerNorm | nn.GroupNorm) and m.weight is not None]
-    gains = all(bool((m.weight == 1).all()) for m in norms)
-    return bool(norms) and gains and all(m.bias is None or not m.bias.any() for m in norms)
+    return bool(norms) and all((m.weight == 1).all() and (m.bias is None or not m.bias.any()) for m in norms)
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------
@@ -257,7 +255,7 @@ def _labelled(found: Examination) -> bool:
     y, known = found.judged.labels, found.gallery.labels
     why = ""
     if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:
-        why = "the images have no labels" + " of two classes or more" * bool((y >= 0).any())
+        why = "labels are missing, or of one class" if (y >= 0).any() else "the images have no labels"
     elif not torch.isin(y, known).any():
         why = "no test image is of a class that a labelled image has"
     elif not found.has_directions or bool((found.gallery_z.norm(dim=1) == 0).any()):
@@ -339,6 +337,8 @@ def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
         return None
     z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)
+    if not norms.any():  # all at one place
+        return similarities.normalise(torch.ones_like(z1)), similarities.normalise(torch.ones_like(z2))
     if not bool((norms.isfinite() & (norms > 0)).all()):
         unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or of length 0"
         return None

@@ -89,8 +89,8 @@ class Facts:
     @property
     def lead(self) -> float:
         """How far positives lead: (s+ - s-) / (1 - s-), means. 1: an image's views coincide; 0: chance."""
-        room = max(1 - self.negative_similarity, 1e-6)
-        return (self.positive_similarity - self.negative_similarity) / room
+        s = self.negative_similarity
+        return (self.positive_similarity - s) / max(1 - s, 1e-6)
 
     def flat(self) -> dict[str, float]:
         """All that is known, by the names that JSON has."""

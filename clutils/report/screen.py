@@ -4,7 +4,7 @@ A panel is a function of an examination and an Axes; `PANELS` names them in the 
 """
 
 from collections.abc import Callable
-from textwrap import fill
+from textwrap import fill, shorten
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     mark, color = LEVEL_LOOKS[diagnosis.level]
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
-    figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
+    figure.text(
+        0.19, 0.982, style.literal(shorten(title, 80, placeholder=" …")), fontsize=11, color=style.GREY, **put
+    )
     wide, points = (88, 11.5) if len(diagnosis.says) < 250 else (108, 9.4)
     sentence = fill(diagnosis.says, wide)
     figure.text(0.012, 0.946, style.literal(sentence), fontsize=points, weight="bold", **put)
@@ -104,12 +106,10 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     points.update(turned)
     ax.spines[:].set_visible(False)
     wide, high = np.ptp(turned, axis=0)
-    half = 0.5 * high / max(wide, high, 1e-12) + 0.05
+    half = max(0.25, 0.5 * high / max(wide, high, 1e-12)) + 0.05  # a wide map leaves room for its legend
     ax.set(xlim=(-0.05, 1.05), ylim=(0.5 - half, 0.5 + half), anchor="W")
     if found.predicted is None:
-        some = bool((found.judged.labels >= 0).any())
-        why = "No labels of two classes or more." if some else "These images have no labels."
-        reading = f"All {len(z):,} images ({name}). {why}"
+        reading = f"All {len(z):,} images, by {name}: {found.unknown['knn']}."
         return describe(ax, f"Map. {reading}"), reading
     wrong = (found.predicted[: found.mapped] != labels).numpy()
     each = zip(points.marks, points.classes, strict=True)
@@ -137,7 +137,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
-    reading = f"Blue frame: same class. Share among the {k} nearest: {own:.0%}, by raw pixels {raw:.0%}."
+    reading = f"Blue frame: same class. Of all images' {k} nearest: {own:.0%}, by raw pixels {raw:.0%}."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -171,7 +171,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         reading += f" before the head, behind it {behind}"
     reading += "."
     if found.found.spread < CONSTANT:
-        reading = "All similarities are near 1: all images have nearly the same embedding."
+        reading = "Before the head all similarities are near 1: embeddings have nearly one direction."
     return describe(ax, f"Histograms of cosine similarities. {reading}"), reading
 
 

@@ -36,7 +36,10 @@ def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]
             continue
         try:
             value = number.measure(seen)
-        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k, one class
+        except (
+            ValueError,
+            torch.linalg.LinAlgError,
+        ) as error:  # too few eigenvalues above rounding, fewer images than k, one class
             found.unknown[key] = str(error)
             continue
         if isinstance(value, Tensor):
@@ -105,9 +108,8 @@ def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
     """The level of each, and what it is better at by more than luck, if both are fed as in training."""
     both = list(zip(LETTERS, reports, strict=True))
     said = [f"{letter}: {report.diagnosis.badge}." for letter, report in both]
-    for letter, report in both:
-        if report.diagnosis.name == FED:
-            said.append(f"{letter} may be fed wrongly: see to that before you compare.")
+    fed = [letter for letter, report in both if report.diagnosis.name == FED]
+    said += [f"{letter} may be fed wrongly: see to that before you compare." for letter in fed]
     certain = [d for d in found if d.better and d.certain]
     for letter, sign in zip(LETTERS, (-1, 1), strict=True):
         ahead = [d for d in certain if (d.b - d.a) * sign > 0]

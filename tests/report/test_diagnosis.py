@@ -102,10 +102,15 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"nearer_than": 0.87, "untrained": Row(0.62, 0.66)}, HALF, LOOK, ""),
     ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
     (STILL | {"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "do not decide whether .*: kNN 60% against 53%"),
-    (UNLABELLED | {"fresh_nearer_than": None}, OPEN, UNKNOWN, "found. Without labels of two classes"),
+    (
+        UNLABELLED | {"fresh_nearer_than": None},
+        OPEN,
+        UNKNOWN,
+        "found. What it knows of classes can't be measured",
+    ),
     ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),
     # without labels: what two views show beside fresh weights
-    (UNLABELLED, OPEN, UNKNOWN, "It learned its views: .* 95.0% of cases, with .* 73.0%. Without"),
+    (UNLABELLED, OPEN, UNKNOWN, "It learned its views: .* 95.0% of cases, with .* 73.0%. What it knows"),
     (UNLABELLED | {"fresh_nearer_than": 0.9}, OPEN, UNKNOWN, "It learned less than healthy runs do"),
     (UNLABELLED | {"fresh_nearer_than": 0.96}, OPEN, UNKNOWN, "It is not better than fresh weights"),
     (UNLABELLED | YOUNG, HALF, LOOK, "counted 40 batches, and two .* 95.0% .* 94.0%"),  # not fed wrongly

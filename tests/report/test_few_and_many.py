@@ -76,7 +76,7 @@ def checkpoint(tmp_path_factory):
         ([2] * 60, {"knn", "probe"}, {}),
         ([1] * 80, set(), {"knn": "no test image is of a class that a labelled image has"}),
         ([10, 10], {"knn"}, {}),
-        ([16], set(), {"knn": "the images have no labels of two classes or more"}),
+        ([16], set(), {"knn": "labels are missing, or of one class"}),
     ],
 )
 def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(

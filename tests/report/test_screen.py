@@ -128,7 +128,7 @@ def test_a_constant_is_a_screen_of_sentences(case, few):
     ill = ailing.changed(case.opened, ailing.collapse)
     found = report.check(ill, few, quick=True)
     said = figures.alt(found.screen())
-    for words in ("there is no map", "No dimension is in use", "All similarities are near 1"):
+    for words in ("there is no map", "No dimension is in use", "all similarities are near 1"):
         assert words in said
 
 
@@ -312,3 +312,12 @@ def test_photographs_on_the_page_are_never_inverted(whole):
     shown = {name: report._panel(name, whole.examination)[1] for name in screen.PANELS}
     assert 'class="plot"' not in shown["Nearest neighbours"]
     assert all('class="plot"' in html for name, html in shown.items() if name != "Nearest neighbours")
+
+
+def test_a_head_whose_vectors_have_no_length_has_collapsed(case, few):
+    head = nn.Linear(128, 8)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    found = report.check(case.opened, few, quick=True, head=head)
+    assert found.diagnosis.name == BEHIND and found.level == BROKEN
+    assert "uniformity behind it is 0.00" in found.diagnosis.says

@@ -55,7 +55,7 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     page = (out / "a.html").read_text()
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
     assert "<td>views nearer than two images</td>" in page and f"{numbers['raw_nearer_than']:.1%}" in page
-    assert f"All {COUNT} images (t-SNE). These images have no labels." in page
+    assert f"All {COUNT} images, by t-SNE: the images have no labels." in page
 
 
 def test_the_still_map_is_the_interactive_one_whose_command_is_on_the_page_and_after_training(
