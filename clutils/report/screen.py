@@ -43,9 +43,8 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     mark, color = LEVEL_LOOKS[diagnosis.level]
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
-    figure.text(
-        0.19, 0.982, style.literal(shorten(title, 80, placeholder=" …")), fontsize=11, color=style.GREY, **put
-    )
+    short = style.literal(shorten(title, 80, placeholder=" …"))
+    figure.text(0.19, 0.982, short, fontsize=11, color=style.GREY, **put)
     wide, points = (88, 11.5) if len(diagnosis.says) < 250 else (108, 9.4)
     sentence = fill(diagnosis.says, wide)
     figure.text(0.012, 0.946, style.literal(sentence), fontsize=points, weight="bold", **put)

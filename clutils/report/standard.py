@@ -36,10 +36,7 @@ def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]
             continue
         try:
             value = number.measure(seen)
-        except (
-            ValueError,
-            torch.linalg.LinAlgError,
-        ) as error:  # too few eigenvalues above rounding, fewer images than k, one class
+        except (ValueError, torch.linalg.LinAlgError) as error:  # too low a rank, fewer images than k
             found.unknown[key] = str(error)
             continue
         if isinstance(value, Tensor):

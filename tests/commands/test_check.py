@@ -230,3 +230,9 @@ def test_names_of_files_and_settings_reach_no_terminal_raw_and_end_no_page(file,
     said = shown.out + shown.err + "".join(capsys.readouterr())
     assert not set(said) & {"\x1b", "\x07", "\r", "\ud800"} and r"a\x1b[2J.pt" in said
     assert "\x1b" not in out[0].read_text() + out[1].read_text()
+
+
+def test_a_quick_look_knows_all_labelled_images(file, tmp_path):
+    out = tmp_path / "quick.json"
+    assert command(file, "--data", "digits", "--pictures", 1200, "--quick", "--out", out) == 0
+    assert json.loads(out.read_text())["numbers"]["gallery"] == 900
