@@ -442,7 +442,7 @@ def loss_space(f: Facts) -> Told | None:
     value = f"behind the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
     value += f"alignment {f.head_alignment:.2f}"
     if f.share_of_negatives is not None and not one_point(f):
-        value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
+        value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.1%} of {f.negatives} negatives "
         value += f"share the push (healthy: {SHARED})"
     if f.of_texts:
         return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
