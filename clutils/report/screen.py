@@ -18,6 +18,7 @@ from clutils import maps, measures, similarities
 from clutils.figures import axes_for, describe, new, pictures, style, training
 from clutils.figures import maps as map_figures
 from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, UNKNOWN, Diagnosis, one_point
+from clutils.report.examination import COMPARED
 from clutils.report.facts import Examination, Facts
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
@@ -71,7 +72,7 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
     if f.own is None:
         return _unlabelled(f)
     rows = {"this encoder": f.own, "fresh weights": f.untrained, "raw pixels": f.raw}
-    found = [("", "kNN", "probe")]
+    found = [(f"by {min(f.gallery, COMPARED[0])} labelled images", "kNN", "probe")]
     for name, row in rows.items():
         if row is not None:
             found.append((name, f"{row.knn:.0%}", f"{row.probe:.0%}"))
