@@ -217,13 +217,18 @@ def install_torch(project: Path, indices: dict[str, Path], cpu: str, asked: str,
     return done, found
 
 
+LONG = pytest.mark.sweep  # pip takes seconds each time
+
+
 @pytest.mark.parametrize(
     ("cpu", "asked", "driver", "version", "said"),
     [
         ("cpu", "auto", False, "torch-3.0+cpu", "builds for the CPU (no NVIDIA driver is here"),
         ("cpu", "auto", True, "torch-3.0", "an NVIDIA driver is here; TORCH=cpu"),
-        ("cpu", "cpu", True, "torch-3.0+cpu", "builds for the CPU (as asked; TORCH=default"),
-        ("cpu", "default", False, "torch-3.0", "configured index (as asked"),
+        pytest.param(
+            "cpu", "cpu", True, "torch-3.0+cpu", "builds for the CPU (as asked; TORCH=default", marks=LONG
+        ),
+        pytest.param("cpu", "default", False, "torch-3.0", "configured index (as asked", marks=LONG),
         ("none", "auto", False, "torch-3.0", "can't be reached"),
     ],
 )

@@ -196,6 +196,7 @@ def test_vectors_of_any_finite_length_give_numbers_or_are_refused(cls, chosen):
 def test_the_longest_vectors_that_are_let_in_are_finite_at_every_end_of_the_settings(cls):
     z1, z2 = 1e6 * torch.randn(2, 12, 4096, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
     ends = {name: (at.lowest, at.highest) for name, at in cls.ranges.items() if not (at.whole or at.switch)}
-    for chosen in ({}, *({name: end} for name, both in ends.items() for end in both)):
+    lowest, highest = ({name: both[k] for name, both in ends.items()} for k in (0, 1))
+    for chosen in ({}, lowest, highest):
         for found in step(cls, chosen, z1, z2):
             assert torch.isfinite(found).all(), chosen

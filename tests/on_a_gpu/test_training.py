@@ -49,9 +49,12 @@ def waited_once(gpu: Traffic) -> bool:
     return STEP in place and gpu.count("to host") == 1
 
 
-# a GPU's own is bfloat16; float32 is one method's; the sweep has all: a CPU takes seconds for a float16 step
+# one of each form: two views, a queue, two copies of the networks, noise drawn there, statistics of features,
+# graphs; a GPU's own precision is bfloat16, float32 is one method's; the sweep has all
+FORMS = ("simclr", "moco", "dino", "simcl", "vicreg", "graphcl")
+QUICK = {FLOAT32, *((method, "bfloat16") for method in FORMS)}
 PRECISIONS = [
-    pytest.param(*case, marks=() if case[1] == "bfloat16" or case == FLOAT32 else pytest.mark.sweep)
+    pytest.param(*case, marks=() if case in QUICK else pytest.mark.sweep)
     for case in itertools.product(methods.catalogue(), training.settings.PRECISIONS)
 ]
 
@@ -144,7 +147,9 @@ def test_a_loss_says_which_of_its_arguments_lies_elsewhere(name, gpu):
 
 
 @pytest.mark.parametrize(("begun", "resumed"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
-@pytest.mark.parametrize("method", ["moco", pytest.param("byol", marks=pytest.mark.sweep), "pinda"])
+@pytest.mark.parametrize(
+    "method", ["moco", *(pytest.param(m, marks=pytest.mark.sweep) for m in ("byol", "pinda"))]
+)
 def test_a_run_goes_on_on_either_device(method, begun, resumed, tmp_path, gpu):
     run = a_run(method=method, device=begun)
     run.step()
