@@ -229,8 +229,11 @@ BROKEN_WIDGETS = r"""(cell, asked) => {
       .forEach(e => bad.push('error in Output widget: ' + e.innerText.trim().split('\n').pop())); });
   return bad; }"""
 
-PICTURE = """async i => { await i.decode(); if (!i.naturalWidth) throw Error('empty image');
-  return [...new Uint8Array(await (await fetch(i.src)).arrayBuffer())]; }"""
+# a run that trains may put another image there meanwhile: then that one counts
+PICTURE = """async i => { for (;;) { const source = i.src;
+  try { await i.decode(); if (!i.naturalWidth) throw Error('empty image');
+    return [...new Uint8Array(await (await fetch(source)).arrayBuffer())]; }
+  catch (error) { if (i.src === source) throw error; } } }"""
 
 
 class Notebook:

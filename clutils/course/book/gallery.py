@@ -89,11 +89,12 @@ def smaller(png: bytes, folder: Path) -> tuple[Path, int, int]:
 
     The file's name ends with a number for the image; one that is there already is kept.
     """
-    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image = Image.open(io.BytesIO(png))  # not decoded before its pixels are asked for
     name = folder / _digest(png)
     found = next(folder.glob(f"*{name.name}.*"), None)
     if found is None:
         folder.mkdir(parents=True, exist_ok=True)
+        image = image.convert("RGB")
         few = image.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
         lost = ImageStat.Stat(ImageChops.difference(image, few.convert("RGB"))).mean
         found = name.with_suffix(".png" if max(lost) < 1 else ".webp")

@@ -2,6 +2,7 @@
 
 import ast
 import base64
+import functools
 import html
 import importlib
 import inspect
@@ -126,8 +127,13 @@ def to_page(link: re.Match[str]) -> str:
 
     place = unquote(link[2][1:]) if link[2] else ""
     cell = place.removeprefix("cell-id=")
-    section = f"#{claims.anchors().get(cell, '') if cell != place else make_id(place)}" if place else ""
+    section = f"#{_cards().get(cell, '') if cell != place else make_id(place)}" if place else ""
     return f'href="{link[1]}.html{section}"'
+
+
+@functools.cache  # read out of all notebooks
+def _cards() -> dict[str, str]:
+    return claims.anchors()
 
 
 def panel(source: str, page: str) -> str:
@@ -191,7 +197,7 @@ def public(module: ModuleType) -> list[tuple[str, Any]]:
         and member.__module__ == module.__name__
         and member.__doc__
     ]
-    return sorted(found, key=lambda pair: inspect.getsourcelines(pair[1])[1])
+    return sorted(found, key=lambda pair: line_of(pair[1]))
 
 
 def described(module: ModuleType, name: str, member: Any) -> str:
@@ -244,10 +250,15 @@ def source_of(member: Any) -> str:
     if not name.startswith("clutils"):
         return ""
     try:
-        line = 1 if inspect.ismodule(member) else inspect.getsourcelines(inspect.unwrap(member))[1]
+        return f"source/{name}.html#line-{line_of(member)}"
     except (OSError, TypeError):
         return ""
-    return f"source/{name}.html#line-{line}"
+
+
+@functools.cache  # for a class Python parses the whole file
+def line_of(member: Any) -> int:
+    """The number of the line where a class, function or module is defined."""
+    return 1 if inspect.ismodule(member) else inspect.getsourcelines(inspect.unwrap(member))[1]
 
 
 SOURCE = """<!doctype html>

@@ -13,6 +13,7 @@ A slide is a title, what a cell of the notebook shows, and the sentence that rea
 hour, with the cell that illustrates it.
 """
 
+import functools
 import html
 import json
 import re
@@ -284,6 +285,7 @@ def of_output(output: NotebookNode) -> str:
     return ""
 
 
+@functools.cache  # the short deck has slides of the long one
 def markdown(text: str) -> str:
     """Markdown as HTML, formulas left to MathJax; links to notebooks lead to their decks."""
     from nbconvert.filters import markdown2html_mistune
