@@ -112,8 +112,6 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
 
 def on_disk(root: Path) -> list[OnDisk]:
     """The published sets of which anything lies below `root`."""
-    if not root.is_dir():
-        return []  # torchvision, which knows their files, takes two seconds to load
     found = []
     for name, published in SETS.items():
         archives = [root / path for _, path, _ in published.archives()]

@@ -193,10 +193,14 @@ def test_vectors_of_any_finite_length_give_numbers_or_are_refused(cls, chosen):
 
 
 @pytest.mark.parametrize("cls", [cls for cls in LOSSES if not cls.normalised])
-def test_the_longest_vectors_that_are_let_in_are_finite_at_every_end_of_the_settings(cls):
+@pytest.mark.parametrize(
+    "each", [False, pytest.param(True, marks=pytest.mark.sweep)]
+)  # or all settings at once
+def test_the_longest_vectors_that_are_let_in_are_finite_at_the_ends_of_the_settings(each, cls):
     z1, z2 = 1e6 * torch.randn(2, 12, 4096, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
     ends = {name: (at.lowest, at.highest) for name, at in cls.ranges.items() if not (at.whole or at.switch)}
     lowest, highest = ({name: both[k] for name, both in ends.items()} for k in (0, 1))
-    for chosen in ({}, lowest, highest):
+    alone = [{name: end} for name, both in ends.items() for end in both]
+    for chosen in alone if each else ({}, lowest, highest):
         for found in step(cls, chosen, z1, z2):
             assert torch.isfinite(found).all(), chosen

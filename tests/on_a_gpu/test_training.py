@@ -1,4 +1,4 @@
-"""Runs on the pretend GPU: all methods, losses and encoders; saved, resumed, watched, steered, by command."""
+"""Runs on the pretend GPU: methods, losses and encoders; saved, resumed, watched, steered, by command."""
 
 import itertools
 import threading

@@ -46,6 +46,7 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
     for name in ("index.md", "lecturer.md"):
         text = (HERE / name).read_text("utf-8").replace("](../../../notebooks/", "](notebooks/")
         (folder / name).write_text(text, "utf-8")
+    _cards.cache_clear()
     (folder / "notebooks").mkdir(parents=True)
     shutil.copytree(ROOT / "notebooks" / "pictures", folder / "notebooks" / "pictures")
     for path in (ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")):

@@ -35,17 +35,14 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
         source.mkdir()
         pages.write(source, executed, lambda stem: copies.links(stem, base_url, repository))
         command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(HERE), "-d", f"{work}/read"]
-        command += [str(source), str(html)]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, text=True, **quiet) as sphinx:
-            pages.write_source(out)  # meanwhile
-            _, complaints = sphinx.communicate()
-        if sphinx.returncode:
-            raise RuntimeError(f"the book could not be built: {complaints.strip()[-500:]}")
+        done = subprocess.run([*command, str(source), str(html)], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the book could not be built: {done.stderr.strip()[-500:]}")
         shutil.copytree(html, out, dirs_exist_ok=True)
         if (source / "pictures").exists():
             shutil.copytree(source / "pictures", out / "pictures", dirs_exist_ok=True)
-        said = re.sub(re.escape(f"{source}/"), "", complaints)
+        said = re.sub(re.escape(f"{source}/"), "", done.stderr)
+    pages.write_source(out)
     codes = base_url and importlib.util.find_spec("segno")  # what makes QR codes
     hosted = f"{base_url.rstrip('/')}/explorers" if codes else ""
     for name in explorers.NAMES:
