@@ -193,9 +193,7 @@ def test_vectors_of_any_finite_length_give_numbers_or_are_refused(cls, chosen):
 
 
 @pytest.mark.parametrize("cls", [cls for cls in LOSSES if not cls.normalised])
-@pytest.mark.parametrize(
-    "each", [False, pytest.param(True, marks=pytest.mark.sweep)]
-)  # or all settings at once
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.sweep)])  # all at once, or each
 def test_the_longest_vectors_that_are_let_in_are_finite_at_the_ends_of_the_settings(each, cls):
     z1, z2 = 1e6 * torch.randn(2, 12, 4096, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
     ends = {name: (at.lowest, at.highest) for name, at in cls.ranges.items() if not (at.whole or at.switch)}

@@ -22,7 +22,7 @@ exercise = written(__file__)
 # ---- 1: a collapsed run --------------------------------------------------------------------------
 
 FALLEN, GOING_ON = 40, 80  # steps after which the run has collapsed, and steps that it is then given
-COLD = 0.05  # a τ at which NT-Xent gets that far
+COLD = 0.05  # a τ at which NT-Xent gets that far, from seed 0
 PARTED = 0.15  # spread of directions that counts as brought back: the collapsed run's is some 0.02
 
 
