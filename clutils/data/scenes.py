@@ -4,6 +4,7 @@ Lengths are in units of 1/32 of the image's side, so that a scene is the same sc
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ SIDE = 32.0  # units along an image's side
 SIZES = (16, 512)
 LUMA = np.array([0.299, 0.587, 0.114])  # the shares of red, green and blue in a grey
 
+KEPT_SIZE = 32  # up to here chunks are kept for the next call
 CHUNK = 100  # images drawn from one seed: ten of each class, in random order
 HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equal areas, in radii
 
@@ -48,11 +50,11 @@ def in_chunks(
     images = np.empty((count, 3, size, size), np.uint8)
     masks = np.empty((count, size, size), bool)
     labels = np.empty(count, np.int64)
+    drawn = _drawn if size <= KEPT_SIZE else _drawn.__wrapped__
     for chunk, start in enumerate(range(0, count, CHUNK)):
-        rng = np.random.default_rng([seed, list(COUNTS).index(split), chunk, *stream])
         part = slice(start, min(start + CHUNK, count))
-        drawn = (values[: part.stop - part.start] for values in draw(rng, size))
-        images[part], masks[part], labels[part] = drawn
+        values = drawn(draw, size, (seed, list(COUNTS).index(split), chunk, *stream))
+        images[part], masks[part], labels[part] = (each[: part.stop - part.start] for each in values)
     return ImageSet(
         images=torch.from_numpy(images),
         labels=torch.from_numpy(labels),
@@ -60,6 +62,16 @@ def in_chunks(
         masks=torch.from_numpy(masks),
         source=f"{count:,} generated {what}, {size}x{size} (no photographs; seed {seed}, split {split})",
     )
+
+
+@lru_cache(maxsize=100)  # the two splits: a notebook, and each start in the lab, asks for them again
+def _drawn(
+    draw: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    size: int,
+    seeds: tuple[int, ...],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One chunk by the generator of these seeds; kept (some 40 MB in all), so not to be changed."""
+    return draw(np.random.default_rng(seeds), size)
 
 
 def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

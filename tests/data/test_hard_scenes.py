@@ -29,6 +29,7 @@ def textures(train: data.ImageSet) -> tuple[np.ndarray, np.ndarray]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scenes, "mixtures", watched)
+        scenes._drawn.cache_clear()
         hard_scenes.make(1000)
     return np.concatenate(drawn[::2]), np.concatenate(drawn[1::2])
 
