@@ -50,7 +50,7 @@ LESSONS = {  # name -> for a CPU, for a GPU
     "first-run": (Recipe("conv16", 150, 96, 1e-2, 7, CORES), Recipe("resnet18", 2000, 256, 1e-3)),
     "pinda": (Recipe("conv16", 40, 64, None, 4, CORES), Recipe("resnet18", 2000, 256)),
     "methods": (Recipe("conv16", 34, 128, None, 3, CORES), Recipe("conv16", 600, 128)),
-    "lab": (Recipe("conv16", 80, 128, None, 5, CORES), Recipe("resnet18", 2000, 512, 1e-3)),
+    "lab": (Recipe("conv16", 100, 128, None, 6, CORES), Recipe("resnet18", 2000, 512, 1e-3)),
     "checkpoint": (Recipe("conv16", 80, 64, 1e-2, 3, CORES), Recipe("resnet18", 400, 256, 1e-3)),
 }
 

@@ -267,11 +267,11 @@ class Notebook:
         self.wait_quiet(timeout)
         # the command's promise is not awaited here: a hanging cell would then hang the test
         self.page.evaluate(
-            "() => { window.__kernel = []; window.__ran = false;"
+            "() => { window.__kernel = []; window.__all_ran = false;"
             " window.jupyterapp.commands.execute('notebook:run-all-cells')"
-            ".finally(() => { window.__ran = true; }); }"
+            ".finally(() => { window.__all_ran = true; }); }"
         )
-        self.page.wait_for_function("() => window.__ran", timeout=timeout * 1e3)
+        self.page.wait_for_function("() => window.__all_ran", timeout=timeout * 1e3)
         self.wait_quiet(timeout)
 
     def wait_quiet(self, timeout: float = 60, quiet: float = 0.3) -> None:

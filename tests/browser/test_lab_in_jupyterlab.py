@@ -83,16 +83,19 @@ class Page:
 
     def run(self, index: int, source: str | None = None, wait: bool = True) -> str:
         """Run a cell, with this source if one is given -> what it printed."""
-        self.page.evaluate(
+        call = self.page.evaluate(
             "([i, text]) => {" + NOTEBOOK + "nb.deselectAll(); nb.activeCellIndex = i;"
             " if (text !== null) nb.widgets[i].model.sharedModel.setSource(text);"
-            " window.__ran = false; window.jupyterapp.commands.execute('notebook:run-cell')"
-            ".finally(() => { window.__ran = true; }); }",
+            " window.__cells = window.__cells || [];"  # each call its own: an earlier one may still run
+            " const call = window.__cells.push(false) - 1;"
+            " window.jupyterapp.commands.execute('notebook:run-cell')"
+            ".finally(() => { window.__cells[call] = true; }); return call; }",
             [index, source],
         )
         if not wait:
             return ""
-        self.page.wait_for_function("() => window.__ran", timeout=120_000)  # its reply and its outputs came
+        replied = "call => window.__cells[call]"  # its reply and its outputs came
+        self.page.wait_for_function(replied, arg=call, timeout=120_000)
         if index != SCRATCH:  # panels are drawn after that
             self.notebook.wait_quiet(120)
         outputs = self.notebook.cells()[index]["outputs"]
