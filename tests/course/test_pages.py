@@ -123,6 +123,11 @@ def test_the_librarys_page_has_every_loss_with_its_formula_and_its_source():
     assert page.count("$$") >= 2 * 20
 
 
+def test_a_default_that_has_no_text_of_its_own_is_three_dots_and_no_address():
+    page = pages.api_page("settings")
+    assert "default: Any = ...," in page and " at 0x" not in page
+
+
 def test_names_of_a_notebook_lead_to_where_they_are_defined():
     cells = [new_code_cell("from clutils import losses\nfrom clutils.course import check, macl as lesson")]
     names = pages.imported(new_notebook(cells=[*cells, new_code_cell("%timeit 1\nfrom clutils import maps")]))
