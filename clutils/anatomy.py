@@ -219,7 +219,7 @@ class Ruler:
         chance, best = f"{self.chance:.4g}", f"the best reachable, {self.best:.4g}"
         if self.K is not None and math.isclose(self.chance, math.log(self.K + 1), rel_tol=1e-9):
             chance = f"log {self.K + 1} = {chance}"
-        other = "what was measured has another K, temperature or scale"
+        other = "what was measured has another K, setting or scale"
         if self.floor is not None and value < self.floor - 1e-6 * max(1.0, abs(self.floor)):
             said = f"below the floor: no similarities give less than {self.floor:.4g}, so {other}"
         elif learned < -NEAR:

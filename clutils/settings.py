@@ -36,6 +36,9 @@ SYNONYMS = {  # what people type -> the name here
 }
 
 
+DIALS = ("even", "log", "doubling", "near one")
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a setting may be, as in Setting(0, 10, "α", dial=(0, 2, "even")); `str` of it says so in words.
@@ -67,6 +70,17 @@ class Setting:
     anything: bool = False
     about: str = ""
     unset: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError on a dial that leaves the range, or that moves in a way there is not."""
+        if self.dial is not None:
+            low, high, how = self.dial
+            one_of("setting: the dial", "last part", how, DIALS)
+            allowed = all(map(replace(self, dial=None, entries=()).allows, (low, high)))
+            if not allowed or low >= high or (how == "log" and low <= 0):
+                raise ValueError(
+                    f"setting: the dial goes from {low:g} to {high:g} ({how}), the range is {self}"
+                )
 
     def allows(self, value: Any) -> bool:
         if self.anything:

@@ -16,7 +16,9 @@ from clutils.figures import style
 from tests.commands.asked import run
 from tests.course.test_forces import moved
 
-NAME = os.environ["NEW_LOSS"]
+NAME = os.environ.get("NEW_LOSS") or pytest.exit(
+    "name it: NEW_LOSS=NAME python -m pytest tests/a_new_loss.py"
+)
 TITLE = style.title(NAME)
 
 

@@ -105,13 +105,23 @@ def test_the_docs_list_range_symbol_and_help_where_they_are_declared(kind, name,
 
 
 @pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
-def test_a_dial_lies_inside_the_range_and_what_can_be_turned_has_one(kind, name, declared):
-    if declared.dial is not None:
-        low, high, scale = declared.dial
-        assert low < high and declared.allows(low) and declared.allows(high)
-        assert scale in ("even", "log", "doubling", "near one") and (scale != "log" or low > 0)
-    else:
-        assert declared.switch or (not issubclass(kind, losses.Loss) and name not in kind.live)
+def test_what_can_be_turned_has_a_dial(kind, name, declared):
+    assert declared.dial or declared.switch or not (issubclass(kind, losses.Loss) or name in kind.live)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"dial": (0, 20, "even")}, r"from 0 to 20 \(even\), the range is a number above 0 and at most 20"),
+        ({"dial": (1, 21, "log")}, r"from 1 to 21 \(log\)"),
+        ({"dial": (3, 1, "even")}, r"from 3 to 1"),
+        ({"dial": (1, 2, "logarithmic")}, "last part is 'logarithmic', but must be one of even, log"),
+        ({"lowest": -1, "dial": (0, 20, "log")}, r"from 0 to 20 \(log\)"),
+    ],
+)
+def test_a_dial_outside_its_range_or_that_moves_in_no_known_way_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        Setting(**{"lowest": 0, "highest": 20, "open_below": True} | given)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from clutils.losses.alpha_cl import AlphaCL
 from clutils.losses.attention_nce import AttentionNCE
 from clutils.losses.barlow_twins import BarlowTwins
 from clutils.losses.base import Loss
-from clutils.losses.catalogue import Entry
+from clutils.losses.catalogue import Entry, check_declared
 from clutils.losses.clip import CLIP
 from clutils.losses.debiased import Debiased
 from clutils.losses.decoupled import Decoupled
@@ -32,6 +32,7 @@ from clutils.losses.triplet import Triplet
 from clutils.losses.vicreg import VICReg
 from clutils.losses.weighted_decoupled import WeightedDecoupled
 
+check_declared(of for of in Loss.__subclasses__() if of.__module__.startswith("clutils.losses."))
 # every class imported above, oldest first: a loss is listed by its import alone
 CLASSES: tuple[type[Loss], ...] = tuple(
     sorted(

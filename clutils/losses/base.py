@@ -7,7 +7,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field
+from dataclasses import MISSING, Field, field
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
@@ -96,6 +96,9 @@ class Loss(nn.Module, metaclass=Declared):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for name, value in vars(cls).items():
+            if isinstance(value, Field) and value.default is value.default_factory is MISSING:
+                raise TypeError(f"{cls.__name__}.{name} needs a default: setting(..., default=...)")
         collect(cls)
         catalogue.document(cls)
 
@@ -185,7 +188,7 @@ class Loss(nn.Module, metaclass=Declared):
             if at_once < len(z1) and self.level != "batch":
                 return blockwise.mean(self, batch, at_once)
             # up to some 256 images on a CPU: one table of similarities, an anchor a row, and the formula
-            return self.formula(self.pair_up(batch)).mean()
+            return self.valued(self.pair_up(batch)).mean()
 
     def of_samples(self, index: Tensor, batch: Batch) -> Tensor:
         """`forward` of a loss that keeps a state per sample: `self.samples` are theirs meanwhile."""
@@ -213,7 +216,15 @@ class Loss(nn.Module, metaclass=Declared):
         self.check_hyperparameters()
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
         with full_precision(positives.device):
-            return self.formula(pairs, **known)
+            return self.valued(pairs, **known)
+
+    def valued(self, pairs: Any, **known: Tensor) -> Tensor:
+        """`formula`, one value per anchor. Raises TypeError where it gives another shape."""
+        values = self.formula(pairs, **known)
+        if isinstance(pairs, Pairs) and values.shape != (count := pairs.positives.shape[:1]):
+            came = tuple(values.shape)
+            raise TypeError(f"{self.name}.formula gave {came}, not one value per anchor, {tuple(count)}")
+        return values
 
     def chance(self, K: int) -> float | None:
         """per_anchor where all similarities are 0, with K negatives: where a loss starts, about.

@@ -10,6 +10,8 @@ import torch
 
 from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
+from clutils.losses.catalogue import check_declared
+from clutils.settings import setting
 from tests.losses.beside_loops import a_batch, a_queue, each_way, with_labels
 from tests.losses.inputs import SETTINGS, close, embeddings, fails, one_each, similarities
 
@@ -396,3 +398,38 @@ def test_what_is_no_tensor_or_of_another_type_is_named(cls):
     if "labels" in cls.accepts:
         fails(lambda: cls()(z1, z2, labels=[0] * 8), cls.__name__, "labels", "list")
     fails(lambda: cls().chance(10**9), cls.__name__, "1000000000")
+
+
+def of_the_package(name="Fresh", **body):
+    """A loss as a newcomer's file would make it, with this in its body, or without what is None here."""
+    whole = {"__module__": "clutils.losses.fresh", "__doc__": "$$x$$", "paper": "None", "year": 2026}
+    whole |= {"equation": "1", "as_written": staticmethod(len)} | body
+    return type(losses.Loss)(name, (losses.Loss,), {k: v for k, v in whole.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"paper": None, "as_written": None}, "clutils.losses.fresh.Fresh has no paper, as_written"),
+        ({"__doc__": "No formula."}, "Fresh has no docstring with its formula"),
+        ({"p": 2.0, "__annotations__": {"p": float}}, r"Fresh\.p is no setting: declare it"),
+        ({"__annotations__": {"p": "float"}}, r"Fresh\.p is no setting"),
+        ({"name": "NTXent"}, r"fresh\.NTXent: the name is taken, by clutils\.losses\.nt_xent\.NTXent"),
+        ({"p": setting(0, 1), "__annotations__": {"p": float}}, r"Fresh\.p needs a default"),
+    ],
+)
+def test_a_loss_that_lacks_what_the_package_reads_is_refused_by_name(body, words):
+    check_declared(EVERY)
+    with pytest.raises(TypeError, match=words):
+        check_declared([*EVERY, of_the_package(**body)])
+
+
+def test_a_formula_that_gives_no_value_per_anchor_is_refused():
+    class Wide(losses.NTXent):
+        def formula(self, pairs):
+            return torch.zeros(pairs.positives.shape)
+
+    z1, z2 = embeddings(4, 8)
+    for call in (lambda: Wide()(z1, z2), lambda: Wide().per_anchor(*similarities(5, 3, 7))):
+        with pytest.raises(TypeError, match=r"Wide\.formula gave \(\d, \d\), not one value per anchor"):
+            call()
