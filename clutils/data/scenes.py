@@ -64,13 +64,13 @@ def in_chunks(
     )
 
 
-@lru_cache(maxsize=100)  # the two splits: a notebook, and each start in the lab, asks for them again
+@lru_cache(maxsize=128)  # both splits and some more: a notebook, and each start in the lab, loads them again
 def _drawn(
     draw: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]],
     size: int,
     seeds: tuple[int, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One chunk by the generator of these seeds; kept (some 40 MB in all), so not to be changed."""
+    """One chunk by the generator of these seeds; kept (some 50 MB in all), so not to be changed."""
     return draw(np.random.default_rng(seeds), size)
 
 

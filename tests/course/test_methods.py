@@ -297,9 +297,9 @@ def test_ridge_and_end_are_the_roots_of_step_8_and_move_with_the_rates_that_move
         expected = (1 - root) / 2.5, ((1 + root) / 2.5) ** 2
         for target_rate in (np.inf, 1.0, 0.1):
             found = experiments.ridge_and_end(decay=decay, target_rate=target_rate)
-            assert found == pytest.approx(expected, abs=3e-3), (decay, target_rate)
+            assert found == pytest.approx(expected, abs=5e-4), (decay, target_rate)
         fast = {"decay": decay, "predictor_rate": 10.0}
-        assert experiments.ridge_and_end(**fast, decay_follows_rate=True) == pytest.approx(expected, abs=3e-3)
+        assert experiments.ridge_and_end(**fast, decay_follows_rate=True) == pytest.approx(expected, abs=5e-4)
         assert experiments.ridge_and_end(**fast)[0] < 0.5 * expected[0]
     assert math.isnan(experiments.ridge_and_end(decay=0.21)[0]), "above η = 1/(4 · 1.25) nothing grows"
     for start, helps in ((0.1, True), (0.4, False)):  # off the line p = w a slow target goes either way

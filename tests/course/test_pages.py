@@ -124,8 +124,9 @@ def test_the_librarys_page_has_every_loss_with_its_formula_and_its_source():
 
 
 def test_a_default_that_has_no_text_of_its_own_is_three_dots_and_no_address():
-    page = pages.api_page("settings")
-    assert "default: Any = ...," in page and " at 0x" not in page
+    page = pages.api_page("settings") + pages.api_page("report")
+    assert "default: Any = ...," in page and "on_stage: Callable[[str], object] = ..." in page
+    assert "facts: dict[str, str] = ..." in page and not re.search(r" at 0x|<factory>", page)
 
 
 def test_names_of_a_notebook_lead_to_where_they_are_defined():

@@ -35,6 +35,7 @@ def test_scenes_are_what_the_contract_says(name):
 def test_a_limit_takes_a_prefix_of_the_same_scenes(name):
     whole = data.load(name, limit=250)
     for limit in (1, 99, 100, 101):
+        scenes._drawn.cache_clear()
         few = data.load(name, limit=limit)
         assert torch.equal(few.images, whole.images[:limit]) and torch.equal(few.masks, whole.masks[:limit])
         assert torch.equal(few.labels, whole.labels[:limit])
@@ -54,6 +55,7 @@ def test_no_scene_and_no_order_of_classes_comes_twice_within_or_across_splits_an
 
 
 def test_scenes_do_not_depend_on_the_number_of_threads(train):
+    scenes._drawn.cache_clear()
     torch.set_num_threads(3)
     with threadpool_limits(3):  # NumPy's BLAS, too
         threaded = data.load("scenes", limit=500)

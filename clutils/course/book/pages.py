@@ -222,7 +222,7 @@ def described(module: ModuleType, name: str, member: Any) -> str:
 def signature(member: Any) -> str:
     try:
         said = str(inspect.signature(member)).replace(" -> 'None'", "").removesuffix(" -> None")
-        said = re.sub(r"= <[^<>]+ at 0x[0-9a-f]+>|= <factory>", "= ...", said)  # no text of its own
+        said = re.sub(r"= <[^=]+ at 0x[0-9a-f]+>|= <factory>", "= ...", said)  # no text of its own
         return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", re.sub(r"'([^']*)'", r"\1", said))  # no modules
     except (TypeError, ValueError):
         return ""
