@@ -32,14 +32,11 @@ from clutils.losses.triplet import Triplet
 from clutils.losses.vicreg import VICReg
 from clutils.losses.weighted_decoupled import WeightedDecoupled
 
-check_declared(of for of in Loss.__subclasses__() if of.__module__.startswith("clutils.losses."))
 # every class imported above, oldest first: a loss is listed by its import alone
-CLASSES: tuple[type[Loss], ...] = tuple(
-    sorted(
-        (of for of in vars().values() if isinstance(of, type) and issubclass(of, Loss) and of is not Loss),
-        key=lambda of: of.year,
-    )
-)
+_listed = [of for of in vars().values() if isinstance(of, type) and issubclass(of, Loss) and of is not Loss]
+_ours = [of for of in Loss.__subclasses__() if of.__module__.startswith("clutils.losses.")]
+check_declared([*_ours, *_listed])  # the former has what another of its name has replaced
+CLASSES: tuple[type[Loss], ...] = tuple(sorted(_listed, key=lambda of: of.year))
 __all__ = ["Entry", "Loss", "catalogue", *(c.__name__ for c in CLASSES)]
 
 
