@@ -1,5 +1,6 @@
 """CONTRIBUTING.md is true: its loss, added as it says to a copy of the tree, works wherever losses appear."""
 
+import os
 import re
 import subprocess
 import sys
@@ -46,6 +47,16 @@ def test_the_example_works_wherever_losses_appear_and_no_table_asks_for_it(grown
     assert f"| `{NAME}` |" in printed  # the line that docs/losses.md may get
     found = int(re.search(r"(\d+) passed", printed)[1])
     assert found > 60, printed
+
+
+def test_a_loss_that_says_too_little_of_itself_is_refused_at_import(grown):
+    file = grown / FILE
+    file.write_text(EXAMPLE.replace("paper, year, equation = ", "paper, year, other = "), "utf-8")
+    imported = [sys.executable, "-c", "import clutils.losses"]
+    here = os.environ | {"PYTHONPATH": str(grown)}
+    done = subprocess.run(imported, cwd=grown, env=here, capture_output=True, text=True)
+    file.write_text(EXAMPLE, "utf-8")
+    assert f"{NAME} has no equation" in done.stderr
 
 
 def test_another_kernel_goes_into_a_batch_as_it_says():

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TextIO
 from clutils.files import printable
 
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
-WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
+WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}  # values that are no Python literals
 SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
 
 
@@ -79,14 +79,17 @@ def adding(parser: Parser) -> Add:
 
 
 def unknown(argument: str, parser: Parser) -> str:
-    """The end of an error on an option that a command lacks: '; did you mean ...?', or nothing."""
+    """The end of an error on an argument that a command lacks: '; did you mean ...?', or nothing."""
+    options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
+    if not argument.startswith("--") and "loss" not in options:
+        return ""
     from clutils import losses
     from clutils.settings import SYNONYMS, did_you_mean
 
     if not argument.startswith("--"):
-        return ""
+        hint = did_you_mean(argument, losses.catalogue())
+        return hint.replace("'", "--loss ", 1).replace("'", "")
     name = argument[2:].partition("=")[0].replace("-", "_").lower()
-    options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
     of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
     if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):
         return f"; did you mean --set {SYNONYMS.get(name, name)}=...?"
@@ -97,7 +100,7 @@ def unknown(argument: str, parser: Parser) -> str:
 
 
 def value(text: str) -> Any:
-    """What stands behind NAME=: a Python literal, true, false or inf; anything else is a word."""
+    """What stands behind NAME=: a Python literal, true, false, inf or nan; anything else is a word."""
     try:
         return WORDS[text.lower()] if text.lower() in WORDS else ast.literal_eval(text)
     except (ValueError, SyntaxError):
