@@ -24,6 +24,8 @@ CASES = (  # method, encoder, side of the images, batch, steps a turn
     ("simclr", "conv16", 96, 128, 2),
     ("simclr", "resnet18", 32, 64, 1),
     ("byol", "conv16", 32, 256, 4),
+    ("simclr", "conv16", 8, 64, 12),  # as small as digits: a second thread is a loss
+    ("simclr", "conv16", 8, 128, 8),
 )
 
 

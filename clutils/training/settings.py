@@ -24,6 +24,7 @@ BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
+SMALL = {"conv16": 2**15, "gin": 2**18}  # values of a batch below which a second thread makes a step slower
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 STEPS = Setting(1, whole=True)
 LEARNING_RATE = Setting(0, open_below=True, dial=(0.00001, 0.1, "log"))
@@ -145,7 +146,7 @@ class Settings:
         also=(None,),
         default=None,
         about="number of CPU threads for torch; the last bits of results depend on it",
-        unset="the number that torch uses when the run begins; on a GPU 1",
+        unset="the number that torch uses when the run begins; 1 on a GPU and where a step is small",
     )
 
     def __post_init__(self) -> None:
@@ -191,7 +192,9 @@ class Settings:
             batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             precision=precision,
-            threads=usual_threads(device) if self.threads is None else self.threads,
+            threads=usual_threads(device, encoder, size * images[0].numel())
+            if self.threads is None
+            else self.threads,
             weight_decay=WEIGHT_DECAYS[self.optimiser] if self.weight_decay is None else self.weight_decay,
         )
 
@@ -243,12 +246,14 @@ def described(target: Callable) -> Callable:
     return target
 
 
-def usual_threads(device: torch.device) -> int:
-    """Threads of a run that names no number: torch's own; on a GPU one, for what the CPU does is small.
+def usual_threads(device: torch.device, encoder: str | nn.Module, values: int) -> int:
+    """Threads of a run that names no number: torch's own, or one where threads would wait for each other.
 
-    A profile of a step showed 16 threads wait for each other: the roots of 20,000 numbers took up to 9 ms.
+    They do where a step is small: on a GPU (of 16 threads, the roots of 20,000 numbers took up to 9 ms), and
+    with these encoders on a batch of few values (`SMALL`).
     """
-    return torch.get_num_threads() if device.type == "cpu" else 1
+    small = isinstance(encoder, str) and values < SMALL.get(encoder, 0)
+    return torch.get_num_threads() if device.type == "cpu" and not small else 1
 
 
 def usual_rate(

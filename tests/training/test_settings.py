@@ -157,9 +157,26 @@ def test_method_settings_are_the_run_s_own():
     assert settings.method_settings == {"queue_size": 64}
 
 
+def test_a_small_step_has_one_thread_and_any_other_as_many_as_torch():
+    torch.set_num_threads(2)
+
+    def threads(images, batch_size, encoder="conv16", **settings):
+        return training.Run(data=images, batch_size=batch_size, encoder=encoder, **settings).settings.threads
+
+    digits, scenes = data.load("digits", limit=512), data.load("scenes", limit=96)
+    assert (
+        threads(digits, 256)
+        == threads(scenes, 8)
+        == threads("graphs:motifs", 64, "gin", method="graphcl")
+        == 1
+    )
+    assert threads(digits, 512) == threads(scenes, 96) == threads(digits, 8, "resnet18") == 2
+    assert threads(digits, 8, threads=2) == 2
+
+
 def test_a_resumed_run_takes_up_its_threads_and_goes_on_bit_for_bit(tmp_path):
     torch.set_num_threads(2)
-    run = small(steps=4)
+    run = small(steps=4, threads=2)
     assert run.settings.threads == 2 == run.configuration["threads"]
     advance(run, 2)
     run.save(tmp_path / "run.pt")

@@ -122,7 +122,7 @@ def compare(
         for name, counted in fixed.items():
             rows.append((name, seed, ten_folds(counted, seen.labels, seed)))
         for name, own in {FRESH: None, **(LEARNED if learned is None else learned)}.items():
-            given = {"threads": 1} | settings | copy.deepcopy(own or {"method": "graphcl"})  # two take longer
+            given = settings | copy.deepcopy(own or {"method": "graphcl"})
             run = training.Run(data=seen, seed=seed, **given)
             if own is not None:
                 training.shorten(run)
@@ -140,7 +140,7 @@ def by_both_judges(seen: GraphSet, seed: int, **settings: Any) -> list[dict[str,
 
     - settings: of GraphCL's run
     """
-    run = training.Run(method="graphcl", data=seen, seed=seed, threads=1, **settings)
+    run = training.Run(method="graphcl", data=seen, seed=seed, **settings)
     fresh = encoders.embed(run.encoder, seen.graphs)
     even = encoders.embed(encoders.settled(run.encoder, seen.graphs), seen.graphs)
     training.shorten(run)
