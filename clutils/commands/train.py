@@ -136,8 +136,12 @@ def train(options: argparse.Namespace) -> int:
         if rank:
             held.enter_context(contextlib.redirect_stdout(held.enter_context(open(os.devnull, "w"))))
         else:
-            with usage("--out"):
-                held.enter_context(files.claimed(options.out))
+            try:
+                with usage("--out"):
+                    held.enter_context(files.claimed(options.out))
+            except OSError as error:
+                said = f"--out {options.out}: no folder can be made there: {error.strerror or error}"
+                raise BadUsage(said) from error
         return _train(options, Path(options.out))
 
 

@@ -123,8 +123,9 @@ class Exercise:
         if answer is None or any(part is Ellipsis for part in parts):
             said = f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)"
             return Result(False, said, tried=False)
-        if callable(self.answer) != callable(answer):
-            kind = "a function" if callable(self.answer) else "a value"
+        wanted = callable(self.answer)
+        if not callable(answer) if wanted else inspect.isroutine(answer):  # a loss is a value, and callable
+            kind = "a function" if wanted else "a value"
             return Result(False, f"{self.name}: expected {kind}, got {answer!r}.")
         try:
             if self.judge is not None:

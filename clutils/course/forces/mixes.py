@@ -28,7 +28,7 @@ class FixedMixes(SSCL):
         super().check_hyperparameters()
         if self.normalise:
             raise ValueError(
-                "FixedMixes: normalise is True, but a mix's length is no function of similarities"
+                "SSCL: normalise is True, but it acts on vectors, and here are only similarities"
             )
 
     def formula(self, pairs: Pairs) -> Tensor:

@@ -1,5 +1,6 @@
 """Forces under sliders: any two losses of the family on the same similarities."""
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -97,9 +98,10 @@ def explore(
     under the figure says so. Raises ValueError on a loss of another level, and on an anchor's value outside
     its slider's range.
     """
-    first, second = _mixing(_built(loss)), _mixing(_built(beside))
+    first, second = (_mixing(copy.deepcopy(_built(each))) for each in (loss, beside))  # the reader's stay
     for each in (first, second):
         each.only_similarities()
+    hardest = {each: each.hardest for each in (first, second) if isinstance(each, FixedMixes)}
     if similarities is None:
         inputs = shaped_anchor(**shaped)
     else:
@@ -118,9 +120,9 @@ def explore(
         for key, name in keys.items():
             value = values.pop(key)
             setattr(first, name, None if value == NONE else value)
-        for each in (first, second):
-            if isinstance(each, FixedMixes):
-                each.hardest = min(each.hardest, tables[1].shape[1] if similarities else values["count"])
+        for each, asked in hardest.items():
+            most = tables[1].shape[1] if similarities else values["count"]
+            each.hardest = min(each.hardest if each is first else asked, most)
         if "temperature" in settings and hasattr(second, "temperature"):
             second.temperature = first.temperature
         alignment = values.pop("alignment", None)
