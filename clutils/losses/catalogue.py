@@ -38,22 +38,27 @@ class Entry:
         return cls(*source, described.level, compares, tuple(sorted(described.accepts)))
 
 
-def check_declared(classes: Iterable[Any]) -> None:
-    """Raise TypeError, naming the class, where a loss of the package lacks what CONTRIBUTING.md asks of it.
+ASKED = ("paper", "year", "equation", "as_written")  # of a loss
 
-    Its docstring with the formula, its source, the equation as written, a `setting` for each number in its
-    body, and a name of its own.
+
+def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula: bool = True) -> None:
+    """Raise TypeError, naming the class, where a loss or a method of the package lacks what is asked of it.
+
+    Its docstring (with the formula, where one must be there), what is `asked`, a `setting` for each number in
+    its body, and a name of its own: no other's in other case, either.
     """
     modules: dict[str, str] = {}
     for cls in classes:
         who = f"{cls.__module__}.{cls.__name__}"
-        if (other := modules.setdefault(cls.__name__, cls.__module__)) != cls.__module__:
-            raise TypeError(f"{who}: the name is taken, by {other}.{cls.__name__}")
-        lacking = [name for name in ("paper", "year", "equation", "as_written") if not hasattr(cls, name)]
+        if (other := modules.setdefault(cls.__name__.lower(), cls.__module__)) != cls.__module__:
+            raise TypeError(f"{who}: the name is taken, by {other}")
+        lacking = [name for name in asked if not hasattr(cls, name)]
         if lacking:
             raise TypeError(f"{who} has no {', '.join(lacking)}: CONTRIBUTING.md shows each")
-        if "$$" not in (cls.__doc__ or ""):
-            raise TypeError(f"{who} has no docstring with its formula between $$ and $$")
+        if not cls.__doc__ or (formula and "$$" not in cls.__doc__):
+            raise TypeError(
+                f"{who} has no docstring{' with its formula between $$ and $$' if formula else ''}"
+            )
         for name, kind in inspect.get_annotations(cls).items():
             if kind in (float, int, bool, "float", "int", "bool") and name not in cls.ranges:
                 raise TypeError(f"{who}.{name} is no setting: declare it as {name}: ... = setting(...)")

@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field
+from dataclasses import MISSING, Field, dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -97,6 +97,9 @@ class Method(nn.Module, metaclass=Declared):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for name, value in vars(cls).items():
+            if isinstance(value, Field) and value.default is value.default_factory is MISSING:
+                raise TypeError(f"{cls.__name__}.{name} needs a default: setting(..., default=...)")
         collect(cls)
         cls.live = tuple(name for name, of in cls.ranges.items() if of.dial or name in cls.live)
         document(cls)

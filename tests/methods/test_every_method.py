@@ -11,6 +11,8 @@ from torch import nn
 
 from clutils import data, losses, methods, training, views
 from clutils.encoders import Transformer
+from clutils.losses.catalogue import check_declared
+from clutils.settings import setting
 from tests.methods.steps import built, slopes_of_views
 from tests.runs import DIGITS, GRAPHS, NETWORK, NoChance, advance, past, same, samples_for, small, weights
 
@@ -96,7 +98,9 @@ def test_pictures_and_vectors_train_and_the_loss_falls(method, pictures):
         pytest.skip("its target moves along: test_dino.py looks at its answers, not its loss")
     run = advance(short(method, data=seen, steps=24), 24)
     begun = run.history.loss[5:10].mean()  # by then a small queue is full: its random keys were easy
-    assert run.history.loss[-5:].mean() < 0.98 * begun
+    assert run.history.loss[-5:].mean() < 0.98 * begun, (
+        f"{method}: a queue of 80 in SETTINGS, or a skip here?"
+    )
     assert run.embed(seen).shape == (100, run.encoder.features)
     assert run.project(seen).shape == (100, getattr(run.method, "out", 128))
 
@@ -145,7 +149,30 @@ def test_the_gradient_reaches_each_view_but_a_momentum_encoders_and_a_constant_o
     assert len(reached) == number, (
         f"{method} asks for {len(reached)} views: if that is right, add it to VIEWS"
     )
-    assert reached == expected.get(method, [True] * number)
+    assert reached == expected.get(method, [True] * number), (
+        f"{method}: if it is right that a view gets no gradient, add it to `expected`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "words"),
+    [
+        ("Fresh", {"paper": None}, "fresh.Fresh has no year: CONTRIBUTING.md"),
+        ("Fresh", {"year": 2026, "__doc__": None}, "fresh.Fresh has no docstring$"),
+        (
+            "Fresh",
+            {"year": 2026, "p": 2.0, "__annotations__": {"p": float}},
+            r"Fresh\.p is no setting: declare",
+        ),
+        ("Dino", {"year": 2026}, r"fresh\.Dino: the name is taken, by clutils\.methods\.dino"),
+        ("Fresh", {"p": setting(0, 1), "__annotations__": {"p": float}}, r"Fresh\.p needs a default"),
+    ],
+)
+def test_a_method_that_lacks_what_the_package_reads_is_refused_by_name(name, body, words):
+    whole = {"__module__": "clutils.methods.fresh", "__doc__": "Some.", "paper": "None"} | body
+    with pytest.raises(TypeError, match=words):
+        fresh = type(methods.Method)(name, (methods.Method,), whole)
+        check_declared([*methods.CLASSES, fresh], ("paper", "year"), formula=False)
 
 
 @pytest.mark.parametrize("method", ["simclr", "supcon", "moco"])
