@@ -168,7 +168,7 @@ def collect(cls: Any) -> Any:
     `arguments`, each field by name; `ranges`, what `setting` said of it; the defaults as class attributes,
     and the signature for `inspect`. A subclass, for which its base's `__init_subclass__` calls this, has the
     base's arguments in their places, then its own. One that its body gives a plain value keeps that value,
-    and is an argument no longer.
+    and is an argument no longer. Raises TypeError on a setting without a default.
     """
     body, annotations = dict(vars(cls)), inspect.get_annotations(cls)
     declared = dict(getattr(cls, "arguments", {}))
@@ -176,6 +176,8 @@ def collect(cls: Any) -> Any:
         if isinstance(value, Field):
             value.name, value.type = name, annotations.get(name, value.type)
             declared[name] = value
+            if "setting" in value.metadata and value.default is value.default_factory is MISSING:
+                raise TypeError(f"{cls.__name__}.{name} needs a default: setting(..., default=...)")
             if value.default is MISSING:
                 delattr(cls, name)
             else:

@@ -7,7 +7,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, Field, field
+from dataclasses import field
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
@@ -96,9 +96,6 @@ class Loss(nn.Module, metaclass=Declared):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name, value in vars(cls).items():
-            if isinstance(value, Field) and value.default is value.default_factory is MISSING:
-                raise TypeError(f"{cls.__name__}.{name} needs a default: setting(..., default=...)")
         collect(cls)
         catalogue.document(cls)
 

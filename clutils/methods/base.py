@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field
+from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -97,9 +97,6 @@ class Method(nn.Module, metaclass=Declared):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name, value in vars(cls).items():
-            if isinstance(value, Field) and value.default is value.default_factory is MISSING:
-                raise TypeError(f"{cls.__name__}.{name} needs a default: setting(..., default=...)")
         collect(cls)
         cls.live = tuple(name for name, of in cls.ranges.items() if of.dial or name in cls.live)
         document(cls)
@@ -144,11 +141,21 @@ class Method(nn.Module, metaclass=Declared):
         - labels: (B,) int64, for a method that `uses_labels`
         - index: (B,) int64, the samples' numbers in the data, for what keeps a state per sample
 
-        Raises ValueError on a setting out of its range, or a batch that the method can't take.
+        Raises ValueError on a setting out of its range, or a batch that the method can't take; TypeError on
+        an `objective` that gives anything else.
         """
         self.check_settings()
         self.check_batch(len(images))
-        loss, z1, z2 = self.objective(Given(images, augment, generator, labels, index))
+        found = self.objective(Given(images, augment, generator, labels, index))
+        if not (
+            isinstance(found, tuple)
+            and len(found) == 3
+            and isinstance(found[0], Tensor)
+            and not found[0].ndim
+        ):
+            gave = f"{type(self).__name__}.objective gave {found!r}"
+            raise TypeError(f"{gave:.200}, not a scalar loss and the two batches that it compared")
+        loss, z1, z2 = found
         return loss, z1.detach(), z2.detach()
 
     def objective(self, given: Given) -> LossAndViews:

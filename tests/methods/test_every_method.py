@@ -175,6 +175,19 @@ def test_a_method_that_lacks_what_the_package_reads_is_refused_by_name(name, bod
         check_declared([*methods.CLASSES, fresh], ("paper", "year"), formula=False)
 
 
+@pytest.mark.parametrize("gives", [lambda z: z.sum(dim=1), lambda z: 0.5, lambda z: None])
+def test_an_objective_that_gives_no_scalar_loss_is_refused_by_name(gives):
+    class Wrong(methods.SimCLR):
+        def objective(self, given):
+            _, z1, z2 = super().objective(given)
+            return gives(z1), z1, z2
+
+    method = Wrong(small().encoder, losses.NTXent())
+    images = data.load("digits", limit=8).images.float() / 255
+    with pytest.raises(TypeError, match=r"Wrong\.objective gave \("):
+        method(images, views.Identity(), torch.Generator())
+
+
 @pytest.mark.parametrize("method", ["simclr", "supcon", "moco"])
 def test_the_head_is_as_wide_inside_as_asked_or_as_the_features_and_resumes_so(method, tmp_path):
     def linear(run):
