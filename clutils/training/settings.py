@@ -24,7 +24,8 @@ BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
-SMALL = {"conv16": 2**15, "gin": 2**18}  # values of a batch below which a second thread makes a step slower
+# values of a batch below which a second thread gains little on a quiet machine and costs much on a busy one
+SMALL = {"conv16": 2**15, "gin": 2**18}
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 STEPS = Setting(1, whole=True)
 LEARNING_RATE = Setting(0, open_below=True, dial=(0.00001, 0.1, "log"))
