@@ -303,10 +303,10 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
             if nodes < 1:
                 raise ValueError(f"it has {nodes} nodes")
             rows = [list(map(int, next(lines).split())) for _ in range(nodes)]
-            if any(
-                row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes for row in rows
-            ):
-                raise ValueError("a node's neighbours are not as many as said, or there is no such node")
+            for node, row in enumerate(rows):
+                if row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes:
+                    said = f"node {node} of {nodes} has the line '{' '.join(map(str, row))}'"
+                    raise ValueError(f"{said}: its neighbours are not as many as said, or no such node")
             named = {(node, other) for node, row in enumerate(rows) for other in row[2:]}
             for node, other in sorted(named):
                 if node == other:

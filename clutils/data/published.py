@@ -92,8 +92,11 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
     Raises `Unavailable`, in one line that says what happened and what to do.
     """
     published = SETS[name]
-    url, path, _ = published.archives()[0]
-    by_hand = f"put {Path(path).name} ({human(published.size)}, {url}) into {(root / path).parent} by hand"
+    archives = published.archives()
+    url, path, _ = archives[0]
+    files = ", ".join(Path(path).name for _, path, _ in archives)
+    where = f"{human(published.size)}, from {url if len(archives) == 1 else url.rpartition('/')[0]}"
+    by_hand = f"put {files} ({where}) into {(root / path).parent} by hand"
     with explained(name, root, f"{by_hand}; or load images of your own as 'folder:PATH'"):
         read = _stl10 if name == "stl10" else _torchvisions
         images, labels, class_names = read(published, split, root, download)

@@ -253,6 +253,8 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     notes = [f"{len(texts):,} sentences from the file {file}"]
     if heading:
         notes.append(f"its first line, {' and '.join(map(repr, first))}, names the columns")
+    elif classes and given.count(given[0]) == 1:  # as an unusual name of a column would be
+        notes.append(f"its first line, {texts[0]!r} with label {given[0]!r}, is a sentence")
     if classes and (without := given.count("")):
         notes.append(f"{without:,} have a label below 0, which is none")
     return _made(name, texts, given if classes else None, None, notes, length).subset(slice(limit))

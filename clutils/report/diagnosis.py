@@ -455,10 +455,10 @@ def loss_space(f: Facts) -> Told | None:
 
 def geometry(f: Facts) -> Told:
     """Spread and one rank; dead features and lengths where they fire."""
-    rank = "no" if f.effective_rank is None else f"{f.effective_rank:.1f}"
     spread = f"{f.spread:.0%}" if f.spread >= 0.01 else f"{f.spread:.2%}"
     value = f"{spread} of an embedding's length differs between images (0%: all alike); "
-    value += f"effective rank {rank} of {_most(f)}"
+    rank = f"effective rank {f.effective_rank:.1f} of {_most(f)}" if f.effective_rank is not None else ""
+    value += rank or "no effective rank"
     found = [(GOOD, "")]
     if ill := collapsed(f):
         found.append((ill.level, f"{ill.says.partition(':')[0]}."))

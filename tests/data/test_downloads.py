@@ -295,6 +295,7 @@ def test_whatever_goes_wrong_is_one_line_and_calling_again_mends_it(sets, server
         data.load(name, root=tmp_path)
     assert "\n" not in str(answer.value) and isinstance(answer.value, FileNotFoundError)
     assert "by hand" in str(answer.value) and "'folder:PATH'" in str(answer.value)
+    assert all(Path(path).name in str(answer.value) for _, path, _ in published.SETS[name].archives())
     assert all(not place.complete for place in data.on_disk(tmp_path))
     server.files, server.status, server.cut = right, 200, []
     assert len(data.load(name, root=tmp_path))

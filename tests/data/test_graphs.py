@@ -133,11 +133,11 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
     assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [-1, 1, 0]
     file.write_text("2\n1 -1\n0 0\n1 1\n0 0\n")
     assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [0, 1]
-    ends, other = "graph 1 is not as it should be: the file ends there", "is not as it should be: a node's"
+    ends = "graph 1 is not as it should be: the file ends there"
     for text, said in (
         ("2\n3 5\n0 1 1\n", ends),
-        ("1\n2 0\n0 1 5\n0 0\n", other),
-        ("1\n1 0\n0 3 0\n", other),
+        ("1\n2 0\n0 0\n0 1 5\n", "graph 1 is not as it should be: node 1 of 2 has the line '0 1 5'"),
+        ("1\n1 0\n0 3 0\n", "graph 1 is not as it should be: node 0 of 1 has the line '0 3 0'"),
         ("many\n", "own.txt: the number of graphs is not as it should be: invalid literal"),
         ("", "own.txt: the number of graphs is not as it should be: the file ends there"),
         (

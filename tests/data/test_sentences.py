@@ -271,3 +271,11 @@ def test_equal_sentences_are_no_negatives_of_each_other_and_an_earlier_run_keeps
     assert old.differing == 60
     old.save(tmp_path / "again.pt")
     assert training.resume(tmp_path / "again.pt").differing == 60
+
+
+def test_a_first_line_whose_label_no_other_has_is_quoted(tmp_path):
+    rows = "very good,5\nbad film,1\nquite good,5\nnot bad,1\n"
+    for first, told in (("review,stars\n", True), ("a film,5\n", False)):
+        (tmp_path / "films.csv").write_text(first + rows, "utf-8")
+        source = data.load(f"sentences:file:{tmp_path}/films.csv").source
+        assert ("its first line, 'review' with label 'stars', is a sentence" in source) == told
