@@ -56,7 +56,7 @@ LAYOUTS = (
     Layout("MoCo v3", "base_encoder.", None, ("momentum_encoder.",), options={"heads": 12}),
     Layout("MoCo v2", "encoder_q.", "encoder_q.fc.", ("encoder_k.", "encoder_q.fc.2.")),
     Layout("MoCo v1", "encoder_q.", "encoder_q.fc.", ("encoder_k.",), ("encoder_q.net.",)),
-    Layout("MoCo, its encoder_q alone", "encoder_q.", "encoder_q.fc.", ("encoder_q.fc.",), ("encoder_k.",)),
+    Layout("MoCo, fc taken as its head", "encoder_q.", "encoder_q.fc.", ("encoder_q.fc.",), ("encoder_k.",)),
     Layout("MoCo (its demo on CIFAR-10)", "encoder_q.net.", None),
     Layout("SimSiam", "encoder.", "encoder.fc.", ("predictor.", "encoder.fc.0."), ("classifier.",)),
     Layout("BYOL (byol-pytorch)", "online_encoder.net.", None, ("target_encoder.",)),

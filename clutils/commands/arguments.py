@@ -81,14 +81,15 @@ def adding(parser: Parser) -> Add:
 def unknown(argument: str, parser: Parser) -> str:
     """The end of an error on an argument that a command lacks: '; did you mean ...?', or nothing."""
     options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
-    if not argument.startswith("--") and "loss" not in options:
+    named = not argument.startswith("--")
+    if named and ("loss" not in options or "method" in options):  # of two kinds it could be either
         return ""
     from clutils import losses
     from clutils.settings import SYNONYMS, did_you_mean
 
-    if not argument.startswith("--"):
-        hint = did_you_mean(argument, losses.catalogue())
-        return hint.replace("'", "--loss ", 1).replace("'", "")
+    if named:
+        meant = [loss for loss in losses.catalogue() if loss.lower() == argument.lower()]
+        return f"; did you mean --loss {meant[0]}?" if meant else ""
     name = argument[2:].partition("=")[0].replace("-", "_").lower()
     of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
     if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):

@@ -52,10 +52,10 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
         who = f"{cls.__module__}.{cls.__name__}"
         if (other := modules.setdefault(cls.__name__.lower(), cls.__module__)) != cls.__module__:
             raise TypeError(f"{who}: the name is taken, by {other}")
-        lacking = [name for name in asked if not hasattr(cls, name)]
+        lacking = [name for name in asked if not getattr(cls, name, None)]
         if lacking:
             raise TypeError(f"{who} has no {', '.join(lacking)}: CONTRIBUTING.md shows each")
-        if not cls.__doc__ or (formula and "$$" not in cls.__doc__):
+        if not (cls.__doc__ or "").strip() or (formula and "$$" not in cls.__doc__):
             raise TypeError(
                 f"{who} has no docstring{' with its formula between $$ and $$' if formula else ''}"
             )

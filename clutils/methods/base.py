@@ -147,14 +147,11 @@ class Method(nn.Module, metaclass=Declared):
         self.check_settings()
         self.check_batch(len(images))
         found = self.objective(Given(images, augment, generator, labels, index))
-        if not (
-            isinstance(found, tuple)
-            and len(found) == 3
-            and isinstance(found[0], Tensor)
-            and not found[0].ndim
-        ):
-            gave = f"{type(self).__name__}.objective gave {found!r}"
-            raise TypeError(f"{gave:.200}, not a scalar loss and the two batches that it compared")
+        parts = found if isinstance(found, tuple) else (found,)
+        shapes = [tuple(part.shape) if isinstance(part, Tensor) else part for part in parts]
+        if len(parts) != 3 or shapes[0] != () or not all(isinstance(part, Tensor) for part in parts):
+            gave = f"{type(self).__name__}.objective gave {', '.join(map(repr, shapes)):.100}"
+            raise TypeError(f"{gave}, not a scalar loss and the two batches (B, out) that it compared")
         loss, z1, z2 = found
         return loss, z1.detach(), z2.detach()
 

@@ -224,7 +224,7 @@ LAYOUTS = [  # origin, whether there is a head, and the file, of torchvision's R
     ("torchvision's or timm's names", False, lambda: resnet18().state_dict()),
     ("MoCo v1", True, lambda: moco("linear")),
     ("MoCo v2", True, lambda: moco("mlp")),
-    ("MoCo, its encoder_q alone", True, lambda: under("module.encoder_q.") | linear("module.encoder_q.fc")),
+    ("MoCo, fc taken as its head", True, lambda: under("module.encoder_q.") | linear("module.encoder_q.fc")),
     (
         "MoCo v3",
         False,

@@ -83,6 +83,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--lr", "0.1"], "did you mean --learning-rate?"),
         ([*TRAIN, "--tau", "0.1"], "did you mean --set temperature=...?"),
         (["ruler", "macl"], "unknown arguments macl; did you mean --loss MACL?"),
+        (["ruler", "--set", "temperature=0.1", "alpha=2"], "unknown arguments alpha=2 (see"),
+        ([*TRAIN, "moco"], "unknown arguments moco (see"),
         (["ruler", "--set", "temperature=nan"], "temperature is nan"),
         (["ruler", "--set", "tau=0.1"], "NTXent has no setting tau; did you mean 'temperature'?"),
         ([*TRAIN, "--loss", "MACL", "--set", "α=1"], "MACL has no setting α; did you mean 'alpha'?"),

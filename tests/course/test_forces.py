@@ -135,6 +135,16 @@ def test_no_slider_leaves_a_trace_in_the_second_loss_or_in_the_reader_s():
     forces.explore(losses.NTXent(0.5), mine).set(temperature=0.02)
     assert mine.temperature == 0.1
 
+    class Keeping(losses.NTXent):  # a tensor of its last call, which has no deep copy
+        def formula(self, pairs):
+            self.last = pairs.negatives.exp()
+            return super().formula(pairs)
+
+    keeping, z = Keeping(0.5), torch.randn(4, 8, requires_grad=True)
+    keeping(z, z)
+    forces.explore(keeping).set(temperature=0.02)
+    assert keeping.temperature == 0.5
+
 
 @pytest.mark.parametrize("name", ["MACL", "SSCL"])
 def test_every_input_of_the_anchor_changes_the_picture(name):

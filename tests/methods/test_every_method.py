@@ -175,16 +175,23 @@ def test_a_method_that_lacks_what_the_package_reads_is_refused_by_name(name, bod
         check_declared([*methods.CLASSES, fresh], ("paper", "year"), formula=False)
 
 
-@pytest.mark.parametrize("gives", [lambda z: z.sum(dim=1), lambda z: 0.5, lambda z: None])
-def test_an_objective_that_gives_no_scalar_loss_is_refused_by_name(gives):
+@pytest.mark.parametrize(
+    ("gives", "words"),
+    [
+        (lambda z: (z.sum(dim=1), z, z), r"gave \(8,\), \(8, 128\), \(8, 128\), not a scalar loss"),
+        (lambda z: (0.5, z, z), r"gave 0\.5, \(8, 128\), \(8, 128\), not"),
+        (lambda z: (z.sum(), None, None), r"gave \(\), None, None, not"),
+        (lambda z: z.sum(), r"gave \(\), not"),
+    ],
+)
+def test_an_objective_that_gives_no_scalar_loss_is_refused_by_name(gives, words):
     class Wrong(methods.SimCLR):
         def objective(self, given):
-            _, z1, z2 = super().objective(given)
-            return gives(z1), z1, z2
+            return gives(super().objective(given)[1])
 
     method = Wrong(small().encoder, losses.NTXent())
     images = data.load("digits", limit=8).images.float() / 255
-    with pytest.raises(TypeError, match=r"Wrong\.objective gave \("):
+    with pytest.raises(TypeError, match=rf"Wrong\.objective {words}"):
         method(images, views.Identity(), torch.Generator())
 
 

@@ -98,7 +98,7 @@ def explore(
     under the figure says so. Raises ValueError on a loss of another level, and on an anchor's value outside
     its slider's range.
     """
-    first, second = (_mixing(copy.deepcopy(_built(each))) for each in (loss, beside))  # the reader's stay
+    first, second = (_mixing(_copied(_built(each))) for each in (loss, beside))
     for each in (first, second):
         each.only_similarities()
     hardest = {each: each.hardest for each in (first, second) if isinstance(each, FixedMixes)}
@@ -145,6 +145,14 @@ def _built(loss: Loss | str) -> Loss:
     if loss not in losses.catalogue():
         raise ValueError(f"forces: no loss {loss!r}; there are {', '.join(losses.catalogue())}")
     return getattr(losses, loss)()
+
+
+def _copied(loss: Loss) -> Loss:
+    """What the sliders may change, so that the reader's own stays as it is."""
+    try:
+        return copy.deepcopy(loss)
+    except (RuntimeError, TypeError):  # it keeps what has no copy, as a tensor of its last call
+        return copy.copy(loss)
 
 
 def _mixing(loss: Loss) -> Loss:
