@@ -157,7 +157,7 @@ def test_the_gradient_reaches_each_view_but_a_momentum_encoders_and_a_constant_o
 @pytest.mark.parametrize(
     ("name", "body", "words"),
     [
-        ("Fresh", {"paper": None}, "fresh.Fresh has no year: CONTRIBUTING.md"),
+        ("Fresh", {"paper": None}, "fresh.Fresh has no paper, year: CONTRIBUTING.md"),
         ("Fresh", {"year": 2026, "__doc__": None}, "fresh.Fresh has no docstring$"),
         (
             "Fresh",
