@@ -1,4 +1,4 @@
-"""What a second thread is worth in a training step on a CPU: why a run takes as many as torch has,
+"""How much faster a second thread makes a training step on a CPU: why a run takes as many as torch has,
 and one where its steps are small.
 
     python benchmarks/threads.py [--threads 1 2] [--turns 5] [--record]
