@@ -80,6 +80,8 @@ def test_the_numbers_from_a_gpu_are_those_of_the_record():
     for _, row in of[of["what"].isin(asked) & ~of["case"].str.contains("again")].iterrows():
         if not (row["what"] == "pictures_per_s" and row["task"] == "recipes"):
             assert row["value"] in said, (row["case"], row["what"], row["value"])
+    for _, run in records.read("recipes").query("recipe.str.startswith('gpu')").iterrows():
+        assert {run["knn_10"], run["seconds"]} <= set(said), (run["recipe"], run["seed"])
     errors = record[record["what"] == "errors"].groupby("case")["value"].max()
     assert f"Of the {len(errors)} notebooks that were run, {(errors == 0).sum()} did" in text
 
