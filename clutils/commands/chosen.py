@@ -166,10 +166,10 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     return _values("--method-set", name, settings, known[name].cls)
 
 
-def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
-    """['temperature=0.1:1:400'] -> {'temperature': Cosine(0.1, 1.0, 400)}; live: settings that there are.
+def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine]:
+    """['temperature=0.1:1:400'] -> {'temperature': Cosine(0.1, 1.0, 400)}; live: as `Run.live` gives them.
 
-    Raises BadUsage.
+    Raises BadUsage, also where an end is out of the setting's range.
     """
     from clutils.training import Cosine
 
@@ -181,9 +181,13 @@ def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
         try:
             lowest, highest, period = parts.split(":")
             found[name] = Cosine(float(lowest), float(highest), int(period))
+            of = type(live[name])
+            if name != "learning_rate":  # the run's own, of any size
+                for end in (found[name].lowest, found[name].highest):
+                    of.ranges[name].check(of.__name__, name, end)
         except ValueError as error:
-            why = f": {error}" if "but must be" in str(error) else ""
-            raise BadUsage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400{why}") from error
+            why = str(error) if "but must be" in str(error) else f"needs three numbers, as in {name}=0.1:1:400"
+            raise BadUsage(f"--schedule {asked}: {why}") from error
     return found
 
 

@@ -399,6 +399,11 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
         "views of an image": (two_views(f), ""),
         "robustness": (robustness(f), "kept"),
     }
+    if begun := hardly_begun(f):  # what has collapsed so early may still open up
+        for name in ("the space of the loss", "collapse"):
+            found, key = told[name]
+            if found is not None and found[0] == BROKEN:
+                told[name] = (begun.level, found[1], f"{found[2]} So early it may still pass."), key
     return [
         Line(name, *(found or (UNKNOWN, unknown.get(key, "not measured"), "")))
         for name, (found, key) in told.items()

@@ -333,7 +333,10 @@ def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
 def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
-        unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
+        left = opened.unexpected
+        names = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
+        why = f"left out: {names}" if left else "or none that could be rebuilt"
+        unknown["head_uniformity"] = f"there is no projection head ({why})"
         return None
     z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)

@@ -108,6 +108,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
+        ([*TRAIN, "--schedule", "temperature=1e-9:1:9", *SHORT], "NTXent: temperature is 1e-09"),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of images"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),

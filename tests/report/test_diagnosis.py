@@ -152,6 +152,20 @@ def test_one_sentence_with_the_numbers_it_rests_on(of):
     assert len(re.findall(r"\d[\d.,]*", found.says)) >= (2 if name not in (OPEN, NEVER) else 0)
 
 
+EARLY = STILL | YOUNG | {"batches_seen": 12, "untrained": Row(0.6, 0.65)}
+
+
+@pytest.mark.parametrize(
+    "change", [change for change, *_ in SAID] + [EARLY | ONE_POINT, EARLY | {"effective_rank": 1.4}]
+)
+def test_no_line_is_worse_than_the_verdict(change):
+    f = dataclasses.replace(WELL, **change)
+    verdict, levels = diagnosis.diagnose(f), [line.level for line in diagnosis.lines(f, {})]
+    if verdict.name != FED and f.pictures >= diagnosis.FEWEST:  # else the others mean little
+        allowed = {diagnosis.UNKNOWN, GOOD, verdict.level} | ({LOOK} if verdict.level == BROKEN else set())
+        assert set(levels) <= allowed, (verdict, levels)
+
+
 def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_line_says_what_to_do_next():
     said = {}
     for change in (
