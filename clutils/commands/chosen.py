@@ -186,7 +186,8 @@ def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine
                 for end in (found[name].lowest, found[name].highest):
                     of.ranges[name].check(of.__name__, name, end)
         except ValueError as error:
-            why = str(error) if "but must be" in str(error) else f"needs three numbers, as in {name}=0.1:1:400"
+            told = "but must be" in str(error)
+            why = str(error) if told else f"needs three numbers, as in {name}=0.1:1:400"
             raise BadUsage(f"--schedule {asked}: {why}") from error
     return found
 
