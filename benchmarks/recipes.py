@@ -28,7 +28,7 @@ CPU = {"temperature": 0.2, "batch_size": 256}
 # the public recipe, dkobak/simclr-cifar10, with twice its batch, five times its learning rate for that, and
 # 0.2 for its temperature of 0.5: best of three tries of ten seconds (`gpu.py tries`); of three rates, best
 # after 4,200 steps, too. Views of 24 pixels take half the time, and an object has in them about the size that
-# it has in a whole image (Touvron et al. 2019, "Fixing the train-test resolution discrepancy", arXiv 1906.06423)
+# it has in a whole image (Touvron et al. 2019, "Fixing the train-test resolution discrepancy", 1906.06423)
 GPU = {
     "temperature": 0.2,
     "encoder": "resnet18",
