@@ -17,6 +17,7 @@ exercise = written(__file__)
 
 TEMPERATURE = 0.5
 FEWEST_POSITIVES, FEWEST_NEGATIVES, GAP, SPREAD = 2, 5, 0.2, 0.4
+ROUNDED = 1e-6  # 0.7 - 0.3 is not quite 0.4
 
 # ---- 1: the loss ---------------------------------------------------------------------------------
 
@@ -112,13 +113,13 @@ def below_and_above(answer: Any) -> str | None:
         if not bool((both.abs() <= 1).all()):
             return f"a similarity lies between -1 and 1, and you have {float(both[~(both.abs() <= 1)][0]):g}."
         spread = float(negatives.max() - negatives.min())
-        if spread < SPREAD:
+        if spread < SPREAD - ROUNDED:
             return f"negatives from lowest to highest {spread:.2g} apart; at least {SPREAD:g} is asked for."
         each = positives.T, negatives.expand(positives.shape[1], -1)
         infonce = losses.NTXent(TEMPERATURE).per_anchor(*each).mean()
         attended = losses.AttentionNCE(TEMPERATURE, 1.0, 1.0).per_anchor(positives, negatives)
         gaps.append(float(attended - infonce))
-    if min(abs(gap) for gap in gaps) < GAP:
+    if min(abs(gap) for gap in gaps) < GAP - ROUNDED:
         return ONE_SIDED
     return None if gaps[0] < 0 < gaps[1] else ABOVE
 
@@ -141,6 +142,7 @@ NEAREST, SIZE = "a test of the nearest positive", "a test that the loss's size d
 ROUNDING, AGAINST = "a test that rounding decides", "a test against the nearest alone"
 ANY, EVERY = "a test that any anchor decides", "a test that every anchor must pass"
 FEW, PULLS = "a test of an anchor or two", "a test that the hardest pulled anchors decide"
+SHARE = "a test of the mean share"
 BLIND, MOST = "a test that asks for much more", "a test that asks for the most"
 PARTLY = 8  # controls of each kind that do it for a part of the anchors
 
@@ -188,6 +190,13 @@ def _in_part(mined: float, number: int) -> Callable[[Tensor], Tensor]:
     return weights
 
 
+def _much_for_few(s: Tensor) -> Tensor:
+    """The farthest gets nearly all the pull for three anchors in ten, less than its share for the others."""
+    M, farthest = s.shape[1], s.argsort(dim=1).argsort(dim=1) == 0
+    share = torch.where((s.sum(dim=1, keepdim=True) * 997) % 1 < 0.3, 0.97, 0.8 / M)
+    return torch.where(farthest, share, (1 - share) / (M - 1))
+
+
 def mines_hard_positives(loss: Loss) -> bool:
     from clutils import anatomy
 
@@ -217,6 +226,11 @@ def _controls() -> list[tuple[str, Loss, bool]]:
         ),
         *(("a loss that does it for a fifth of the anchors", _Weighed(f), False) for f in _parts(0.2)),
         *(("a loss that does it for all but a fifth", _Weighed(f), True) for f in _parts(0.8)),
+        (
+            "a loss that gives the farthest nearly all, for three anchors in ten",
+            _Weighed(_much_for_few),
+            False,
+        ),
     ]
 
 
@@ -236,6 +250,8 @@ def says_yes_and_no(test: Any) -> str | None:
     true = [known for *_, known in controls]
     if said == true:
         return None
+    if said[:-1] == true[:-1]:
+        return SHARE
     if len(set(said)) == 1:
         return ALWAYS if said[0] else NEVER
     if said[:7] == true[:7] and said[7]:
@@ -243,7 +259,7 @@ def says_yes_and_no(test: Any) -> str | None:
     if said[:6] == true[:6] and said[6] and not said[7]:
         return AGAINST
     if said[:8] == true[:8]:
-        return _of_the_others(said[8], said[9], said[10 : 10 + PARTLY], said[10 + PARTLY :])
+        return _of_the_others(said[8], said[9], said[10 : 10 + PARTLY], said[10 + PARTLY : -1])
     if said[:5] == [not known for known in true[:5]]:
         return NEAREST
     if len(set(said[:3])) > 1 or said[3] != said[4]:
@@ -289,6 +305,7 @@ MINES = exercise(
         MOST: _test(lambda pull: pull[:, 0] > 1.000001 * pull[:, 1:].amax(dim=1)),
         ANY: _test(lambda pull: (pull[:, 0] > 1.000001 * pull.mean(dim=1)).any()),
         EVERY: _test(lambda pull: (pull[:, 0] > 1.000001 * pull.mean(dim=1)).all()),
+        SHARE: _test(lambda pull: (pull[:, 0] / pull.sum(dim=1)).mean() > 1.000001 / pull.shape[1]),
         PULLS: _test(lambda pull: pull[:, 0].mean() > 1.000001 * pull.mean()),
         FEW: _test(lambda pull: pull[:, 0] > 1.000001 * pull.mean(dim=1), anchors=1),
     },

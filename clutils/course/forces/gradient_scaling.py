@@ -160,7 +160,7 @@ def push_frame(ax: Axes) -> None:
 
 @style.in_course_style
 def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: Axes | None = None) -> Axes:
-    """W against τ in the extreme case, a line for each number of negatives, its limit K/(K+1) dashed."""
+    """W against τ in the extreme case, a line for each number of negatives, its limit K/(K+1) dotted."""
     grid = temperature_axis()
     lines = {f"K = {count:,}": scale(*EXTREME, grid, count)[:, 0] for count in counts}
     ax = curves(grid, lines, "temperature", "W", ordered=True, ax=axes_for(ax))
@@ -172,13 +172,13 @@ def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: 
     return describe(
         ax,
         f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "
-        f"{EXTREME_IN_WORDS}; each line goes to its limit K/(K+1), dashed, as the temperature grows.",
+        f"{EXTREME_IN_WORDS}; each line goes to its limit K/(K+1), dotted, as the temperature grows.",
     )
 
 
 @style.in_course_style
 def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax: Axes | None = None) -> Axes:
-    """W against the number of negatives in the extreme case, a line a temperature; dashed K/(K+1)."""
+    """W against the number of negatives in the extreme case, a line a temperature; dotted K/(K+1)."""
     grid = count_axis()
     lines = {f"τ = {t:g}": scale(*EXTREME, t, grid)[0] for t in temperatures}
     ax = curves(grid, lines, "number of negatives", "W", ordered=True, ax=axes_for(ax))
@@ -189,7 +189,7 @@ def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax:
     return describe(
         ax,
         f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
-        f"with {EXTREME_IN_WORDS}; every line rises with K; K/(K+1) is dashed.",
+        f"with {EXTREME_IN_WORDS}; every line rises with K; K/(K+1) is dotted.",
     )
 
 

@@ -26,14 +26,14 @@ def temperature_for(negatives: Tensor, effective: float | Tensor) -> Tensor:
     return tau[:, 0]
 
 
-def _by(count: Callable[[Tensor], Tensor]) -> Callable[[Tensor, float], Tensor]:
-    """The answer with another count of weights (A, K) -> (A, 1)."""
+def _by(count: Callable[[Tensor], Tensor], turned: bool = False) -> Callable[[Tensor, float], Tensor]:
+    """The answer with another count of weights (A, K) -> (A, 1); turned: the wrong half is kept."""
 
     def answer(negatives: Tensor, effective: float) -> Tensor:
         low, high = torch.full_like(negatives[:, :1], 1e-4), torch.full_like(negatives[:, :1], 1e3)
         for _ in range(60):
             tau = (low * high).sqrt()
-            few = count(torch.softmax(negatives / tau, dim=1)) < effective
+            few = (count(torch.softmax(negatives / tau, dim=1)) < effective) ^ turned
             low, high = torch.where(few, tau, low), torch.where(few, high, tau)
         return tau[:, 0]
 
@@ -65,6 +65,7 @@ TEMPERATURE_FOR = exercise(
     "temperature_for",
     temperature_for,
     {
+        "the bisection keeps the wrong half": _by(lambda q: _entropy(q).exp(), turned=True),
         "one temperature for all anchors": _by(lambda q: _entropy(q).mean().exp().expand(len(q), 1)),
         "the Gaussian rule": _gaussian(0),
         "the Gaussian rule with a sample's deviation": _gaussian(1),
