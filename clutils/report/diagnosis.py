@@ -8,7 +8,7 @@ trained, or is fed wrongly, shows all else, too. Limits were set on encoders mad
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clutils.report import feeding
 from clutils.report.facts import Facts, Row
@@ -223,7 +223,10 @@ def half_trained(f: Facts) -> Diagnosis | None:
     Where views are between, both must be below. Where the measures disagree, nothing is said.
     """
     if begun := hardly_begun(f, _settled(f)):
-        return begun
+        if (f.batches_seen or 0) < SETTLED or (f.input_gap or 0.0) <= feeding.NEAR:
+            return begun
+        other = " Or these images are of another kind than those that it was trained on."
+        return replace(begun, says=begun.says + other)
     by = leads(f)
     if by is None or f.own is None or f.untrained is None or learned_views(f) or _labels_wrong(f):
         return None
@@ -251,6 +254,8 @@ def healthy(f: Facts) -> Diagnosis | None:
         at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
         says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
         says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
+        if f.raw[at] >= f.own[at]:
+            says += ", no lower"
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
@@ -403,7 +408,7 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
         for name in ("the space of the loss", "collapse"):
             found, key = told[name]
             if found is not None and found[0] == BROKEN:
-                told[name] = (begun.level, found[1], f"{found[2]} So early it may still pass."), key
+                told[name] = (begun.level, found[1], f"{found[2]} After so few batches that decides nothing."), key
     return [
         Line(name, *(found or (UNKNOWN, unknown.get(key, "not measured"), "")))
         for name, (found, key) in told.items()
@@ -417,7 +422,8 @@ def fed(f: Facts) -> Told | None:
     if found := fed_wrongly(f):
         return found.level, value, "Fed wrongly."
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
-        return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
+        why = "too few to settle" if f.batches_seen < SETTLED else "or from images of another kind"
+        return LOOK, value, f"Its statistics come from {f.batches_seen} batches, {why}."
     return GOOD, value, ""
 
 
@@ -437,7 +443,8 @@ def classes(f: Facts) -> Told | None:
         says = f"All at chance ({f.chance:.0%}) or below: labels and images do not seem to belong together."
         return LOOK, value, says
     if found := other_classes(f) or half_trained(f):
-        return found.level, value, "Not above fresh weights by more than luck."
+        where = "Below" if max(leads(f) or (0.0,)) <= -CERTAIN else "Not above"
+        return found.level, value, f"{where} fresh weights by more than luck."
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
 

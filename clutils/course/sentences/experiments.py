@@ -68,7 +68,7 @@ def differences(rows: pd.DataFrame) -> str:
     for way in (way for way in WAYS if way != UNTRAINED):
         gap = evidence.paired(by_way[way].tolist(), by_way[UNTRAINED].tolist())
         lines.append(f"{way} minus untrained: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.verdict}")
-    return "\n".join(lines)
+    return "\n".join(["in points, ± half of the 95 % interval:", *lines])
 
 
 def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.SentenceSet) -> float:

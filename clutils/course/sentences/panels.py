@@ -15,6 +15,7 @@ from clutils.figures import style
 
 Embed = Callable[[data.SentenceSet], Tensor]
 CELL = "vertical-align: top; width: 33%; padding: 0 1.2em .5em 0"  # of a table of sentences
+COUNT = 5  # nearest sentences
 
 
 def adaptive(A: Tensor, alpha: float, threshold: float) -> Tensor:
@@ -46,7 +47,8 @@ def adaptive_temperature(seen: float) -> Panel:
         name.set(x=seen - 0.03, y=here + 0.08, text="a run's first batch")
         zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"
         return (
-            f"α = {alpha:g}, A₀ = {threshold:g}: τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "
+            f"α = {alpha:g}, A₀ = {threshold:g}, without the floor: "
+            f"τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "
             f"{float(adaptive(torch.tensor(1.0), alpha, threshold)):.2f} τ₀ at A = 1; it is 0 {zero}"
         )
 
@@ -59,15 +61,24 @@ def adaptive_temperature(seen: float) -> Panel:
 
 
 def nearest(
-    query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = 5
+    query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = COUNT
 ) -> dict[str, list[int]]:
     """The rows of `train` nearest to a new sentence, by cosine: way -> rows, the nearest first."""
+    found = _cosines(query, train, ways)
+    return {name: _best(own, count) for name, own in found.items()}
+
+
+def _best(cosines: Tensor, count: int) -> list[int]:
+    return cosines.argsort(descending=True)[:count].tolist()
+
+
+def _cosines(query: str, train: data.SentenceSet, ways: dict[str, Embed]) -> dict[str, Tensor]:
+    """A new sentence's cosine with each row of `train`: way -> (N,)."""
     asked = data.sentence_set([query], length=train.tokens.shape[1])
-    found = {}
-    for name, embed in ways.items():
-        cosines = F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]
-        found[name] = cosines.argsort(descending=True)[:count].tolist()
-    return found
+    return {
+        name: F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]
+        for name, embed in ways.items()
+    }
 
 
 def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBox:
@@ -84,12 +95,17 @@ def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBo
         if not words(box.value):
             shown.value = below("type a sentence")
             return
-        found = nearest(box.value, train, quick)
+        cosines = _cosines(box.value, train, quick)
+        found = {name: _best(own, COUNT) for name, own in cosines.items()}
         lines = "".join(
-            "<tr>" + "".join(f"<td style='{CELL}'>{_cell(train, row)}</td>" for row in rows)
+            "<tr>" + "".join(f"<td style='{CELL}'>{_cell(train, row)}</td>" for row in rows) + "</tr>"
             for rows in zip(*found.values(), strict=True)
         )
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in found)
+        heads = ""
+        for name, own in cosines.items():
+            highest = float(own.max())
+            said = f"cosine {highest:.2f}" if highest > 0 else "cosine 0, nothing is near"
+            heads += f"<th>{html.escape(name)}<br>{said}</th>"
         shown.value = f"<table style='line-height: 1.3'><tr>{heads}</tr>{lines}</table>"
 
     box.observe(look, "value")
