@@ -408,7 +408,8 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
         for name in ("the space of the loss", "collapse"):
             found, key = told[name]
             if found is not None and found[0] == BROKEN:
-                told[name] = (begun.level, found[1], f"{found[2]} After so few batches that decides nothing."), key
+                says = f"{found[2]} After so few batches that decides nothing."
+                told[name] = (begun.level, found[1], says), key
     return [
         Line(name, *(found or (UNKNOWN, unknown.get(key, "not measured"), "")))
         for name, (found, key) in told.items()
