@@ -172,19 +172,22 @@ def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine
     Raises BadUsage, also where an end is out of the setting's range.
     """
     from clutils.training import Cosine
+    from clutils.training.settings import LEARNING_RATE
 
+    ranges = {
+        name: LEARNING_RATE if name == "learning_rate" else of.ranges[name] for name, of in live.items()
+    }
+    numbers = [name for name, own in ranges.items() if not (own.whole or own.switch or own.choices)]
     found = {}
     for asked in given:
         name, _, parts = asked.partition("=")
-        if name not in live:
-            raise BadUsage(f"--schedule {asked}: may be of {', '.join(live)}")
+        if name not in numbers:
+            raise BadUsage(f"--schedule {asked}: may be of {', '.join(numbers)}")
         try:
             lowest, highest, period = parts.split(":")
             found[name] = Cosine(float(lowest), float(highest), int(period))
-            of = type(live[name])
-            if name != "learning_rate":  # the run's own, of any size
-                for end in (found[name].lowest, found[name].highest):
-                    of.ranges[name].check(of.__name__, name, end)
+            for end in (found[name].lowest, found[name].highest):
+                ranges[name].check(type(live[name]).__name__, name, end)
         except ValueError as error:
             told = "but must be" in str(error)
             why = str(error) if told else f"needs three numbers, as in {name}=0.1:1:400"

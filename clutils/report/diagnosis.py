@@ -60,6 +60,7 @@ class Diagnosis:
     - says: one sentence, with the numbers it rests on
     - mean: the normalisation that mends it (`--mean`)
     - labels: the labels do not fit, and the encoder may be well
+    - strange: the images may be of another kind than those that it was trained on
     """
 
     name: str
@@ -67,6 +68,7 @@ class Diagnosis:
     says: str
     mean: str = ""
     labels: bool = False
+    strange: bool = False
 
     @property
     def badge(self) -> str:
@@ -82,6 +84,8 @@ class Diagnosis:
             return f"Run the check again with --mean {self.mean}."
         if self.labels:
             return "Correct the labels, and run the check again."
+        if self.strange:
+            return f"{NEXT[FED]} If these are, train longer."
         if self.name in (HEALTHY, OPEN) and self.level in (LOOK, BROKEN):
             return "Mend what the sentence names, and run the check again."
         return NEXT[self.name]
@@ -226,7 +230,7 @@ def half_trained(f: Facts) -> Diagnosis | None:
         if (f.batches_seen or 0) < SETTLED or (f.input_gap or 0.0) <= feeding.NEAR:
             return begun
         other = " Or these images are of another kind than those that it was trained on."
-        return replace(begun, says=begun.says + other)
+        return replace(begun, says=begun.says + other, strange=True)
     by = leads(f)
     if by is None or f.own is None or f.untrained is None or learned_views(f) or _labels_wrong(f):
         return None
@@ -423,8 +427,8 @@ def fed(f: Facts) -> Told | None:
     if found := fed_wrongly(f):
         return found.level, value, "Fed wrongly."
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
-        why = "too few to settle" if f.batches_seen < SETTLED else "or from images of another kind"
-        return LOOK, value, f"Its statistics come from {f.batches_seen} batches, {why}."
+        why = "too few to settle" + (", or of images of another kind" if f.batches_seen >= SETTLED else "")
+        return LOOK, value, f"Its statistics come from {f.batches_seen} batches: {why}."
     return GOOD, value, ""
 
 

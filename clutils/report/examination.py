@@ -334,9 +334,11 @@ def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
         left = opened.unexpected
-        names = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
-        why = f"left out: {names}" if left else "or none that could be rebuilt"
-        unknown["head_uniformity"] = f"there is no projection head ({why})"
+        why = "there is no projection head (or none that could be rebuilt)"
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            why = f"no projection head was built; left out: {', '.join(left[:3])}{more}"
+        unknown["head_uniformity"] = why
         return None
     z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)

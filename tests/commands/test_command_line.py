@@ -109,6 +109,11 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
         ([*TRAIN, "--schedule", "temperature=1e-9:1:9", *SHORT], "NTXent: temperature is 1e-09"),
+        ([*TRAIN, "--schedule", "learning_rate=0:1:9", *SHORT], "learning_rate is 0.0, but must"),
+        (
+            [*TRAIN, "--loss", "SSCL", "--schedule", "hardest=8:16:9", *SHORT],
+            "may be of temperature, class_prior, beta, learning_rate",
+        ),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of images"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
