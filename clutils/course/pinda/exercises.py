@@ -274,7 +274,7 @@ CONTROL_WRONG = {
     "the background's maps": lambda *given: -positive_control(*given),
     "maps without the network": _by_brightness,
     "maps that find nothing": lambda network, pictures, masks, new: torch.zeros_like(new[:, 0]),
-    "an untrained network, turned over by the masks": _by_its_sign,
+    "maps that a sign or a threshold decides": _by_its_sign,
 }
 _CONTROL_SLIPS = list(CONTROL_WRONG)
 

@@ -155,7 +155,13 @@ MISTAKES = {
             lambda network, pictures, masks, new: (
                 network(new)[:, 0] * (network(pictures)[:, 0] * (masks.float() - masks.float().mean())).sum()
             ).detach(),
-            "turned over by the masks",
+            "the masks only chose its sign",
+        ),
+        Mistake(
+            lambda *given: (
+                trained(*given, loss=torch.nn.functional.binary_cross_entropy_with_logits) > 0
+            ).float(),
+            "return the network's numbers as they are",
         ),
     ],
 }
