@@ -252,6 +252,13 @@ MISTAKES = {
         Mistake(mining(farthest, lambda x, pull: x.mean() > 1.0001 * pull.mean()), "hardest pulled"),
         Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.topk(2, dim=1).values[:, 1]), "the most"),
         Mistake(mining(farthest, lambda x, pull: (x > 1.0001 * pull.mean(1))[:1]), "an anchor or two"),
+        Mistake(
+            mining(farthest, lambda x, pull: (x / pull.sum(1)).mean() > 0.2001), "an average over the anchors"
+        ),
+        Mistake(
+            mining(farthest, lambda x, pull: x.median() > 1.0001 * pull.mean(1).median()),
+            ("an average over the anchors", "does it a little"),
+        ),
         Mistake(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
         Mistake(lambda loss: 0.25, "True or False"),
     ],
