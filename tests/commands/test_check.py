@@ -47,7 +47,7 @@ def test_two_files_come_side_by_side_on_the_terminal_too_and_in_one_json_by_name
     given = ("--data", "digits", "--pictures", 400, "--out", out[0], "--out", out[1])
     assert command(file, file, *given) == 0
     printed = capsys.readouterr().out
-    assert "On no share of these images" in printed and "kNN: A " in printed
+    assert "one encoder twice" in printed and "kNN: A " in printed
     text = out[0].read_text()
     named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
     assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text

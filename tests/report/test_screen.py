@@ -265,8 +265,11 @@ def test_fresh_weights_without_batch_normalisation_are_known_by_layer_normalisat
 
 def test_an_encoder_beside_itself_differs_in_nothing(whole):
     e = whole.examination
-    assert all(d.a == d.b and not d.certain for d in standard.differences(e, e))
-    assert "On no share of these images" in standard.better([whole, whole], standard.differences(e, e))
+    found = standard.differences(e, e)
+    assert all(d.a == d.b and not d.certain for d in found)
+    assert "one encoder twice" in standard.better([whole, whole], found)
+    said = standard.better([whole, whole], [dataclasses.replace(found[0], b=found[0].a + 0.01), *found[1:]])
+    assert "On no share of these images" in said and "twice" not in said
 
 
 def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page_and_in_text(whole):
