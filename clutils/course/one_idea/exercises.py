@@ -57,7 +57,13 @@ def _tables() -> list[tuple[Tensor, float]]:
     spread = torch.tensor([0.2, 0.5, 1.0], dtype=torch.float64)[:, None]
     return [
         (scale * spread * toys.random_similarities(3, 1, K, draw)[1], effective)
-        for K, effective, scale in ((12, 4.0, 1.0), (40, 10.0, 1.0), (40, 25.0, 0.1), (100, 70.0, 1.0))
+        for K, effective, scale in (
+            (12, 4.0, 1.0),
+            (12, 2.0, 1.0),
+            (40, 10.0, 1.0),
+            (40, 25.0, 0.1),
+            (100, 70.0, 1.0),
+        )
     ]
 
 

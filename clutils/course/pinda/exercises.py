@@ -228,6 +228,7 @@ LEAD = exercise(
         ),
         "each mask with the other maps": lambda scores: mean_lead(scores.T),
         "the others minus the own": lambda scores: tuple(-end for end in reversed(mean_lead(scores))),
+        "the upper end before the lower": lambda scores: mean_lead(scores)[::-1],
     },
     cases=_tables,
 )
