@@ -5,13 +5,12 @@ model's map says something only where it beats what needs no learning: the stren
 around a pixel, the distance from the image's middle, and the map of another image.
 
 Images are uint8 (N, C, H, W), or float in [0, 1]; masks bool (N, H, W), True on the object. Everything is
-computed in float64, without gradient.
+computed in float64, without gradient. SciPy is imported where it is used: notebook 09 needs none of it.
 """
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy import ndimage, stats
 from torch import Tensor
 
 from clutils.views.batched import LUMA
@@ -34,6 +33,8 @@ def auroc(maps: Tensor, masks: Tensor) -> Tensor:
     values, inside = maps.flatten(1).double().cpu(), masks.flatten(1).cpu()
     if (unknown := values.isnan().any(1)).any():
         raise ValueError(f"auroc: the map of image {_first(unknown)} holds NaN; every pixel needs a value")
+    from scipy import stats
+
     ranks = torch.from_numpy(stats.rankdata(values, axis=1))  # ties share the mean
     positives = inside.sum(1).double()
     pairs = positives * (inside.shape[1] - positives)
@@ -46,6 +47,8 @@ def edge_magnitude(images: Tensor) -> Tensor:
 
     In grey values (0 to 1) over 8 pixels, as Sobel's 3x3 kernels stand; the border's pixels are repeated.
     """
+    from scipy import ndimage
+
     each = _grey("edge_magnitude", images).cpu().numpy()
     slopes = [[ndimage.sobel(grey, axis, mode="nearest") for axis in (0, 1)] for grey in each]
     return torch.from_numpy(np.hypot(*np.stack(slopes, axis=1)))
@@ -124,6 +127,8 @@ def bootstrap_interval(values: Tensor | np.ndarray, seed: int = 0) -> tuple[floa
             f"bootstrap_interval: values are {values.shape}, {np.isfinite(values).sum()} of them finite; "
             "(N,) finite ones, N >= 2, are needed"
         )
+    from scipy import stats
+
     drawn = {"n_resamples": 2000, "batch": 100, "random_state": np.random.default_rng(seed)}
     found = stats.bootstrap((values,), np.mean, confidence_level=0.95, method="percentile", **drawn)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
