@@ -250,7 +250,7 @@ def by_tensors(gap, t, beta):
 
 def with_loops(push, plain, false):
     ours, theirs = [], []
-    for f, g, is_false in zip(push, plain, false, strict=True):
+    for f, g, is_false in zip(push.clamp(min=0), plain, false, strict=True):
         if float(f.sum()) > 0:
             ours.append(float(f[is_false].sum() / f.sum()))
             theirs.append(float(g[is_false].sum() / g.sum()))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clutils.course import toys
-from clutils.course.exercise import something, written
+from clutils.course.exercise import Lacks, something, written
 
 exercise = written(__file__)
 
@@ -152,6 +152,16 @@ def _one_against_the_others(which: str) -> Tensor:
     return _with(changed)
 
 
+def _middle_against_the_largest() -> Tensor:
+    """A mean share that rises, though those in the middle fall."""
+    shares = _shares(*_plain())
+    order = shares.argsort()
+    changed = shares.clone()
+    changed[order[2:4]] -= 0.02
+    changed[order[-1]] += 0.15
+    return _with(changed)
+
+
 def _made_up() -> list[tuple[Tensor, bool]]:
     """Pushes of losses whose answer is known, in the order of the exercise's wrong answers."""
     plain, false = _plain()
@@ -159,10 +169,11 @@ def _made_up() -> list[tuple[Tensor, bool]]:
     spared = plain * torch.where(false, 0.5, 1.0)
     most = share >= share.median()
     two = torch.arange(len(plain))[:, None] < 2
+    easy = plain < plain.quantile(0.5, dim=1, keepdim=True)
     return [
         (0.5 * plain, False),
         (0 * plain, False),
-        (plain * torch.exp(-20 * share), False),
+        (plain * torch.exp(-10 * share), False),
         (plain * ~most, False),
         (plain * (1 - 1e-12 * false.double()), False),
         (spared, True),
@@ -175,6 +186,8 @@ def _made_up() -> list[tuple[Tensor, bool]]:
         (_one_against_the_others("smallest"), False),
         (_one_against_the_others("largest"), False),
         (plain * torch.where(false, -1.5, 1.0), True),
+        (plain * torch.where(false, 0.9, torch.where(easy, -10.0, 1.0)), True),
+        (_middle_against_the_largest(), False),
     ]
 
 
@@ -187,7 +200,10 @@ def _plain() -> tuple[Tensor, Tensor]:
 def _tells(answer: Callable[..., Any]) -> str | None:
     """None for a test that is right about all of them, else the name of the first that it is wrong about."""
     for (push, expected), wrong in zip(_made_up(), SPARES_FALSE_NEGATIVES.wrong, strict=True):
-        if bool(something(answer(push, *_plain()))) != expected:
+        said = something(answer(push, *_plain()))
+        if isinstance(said, str) or getattr(said, "ndim", 0):
+            raise Lacks(f"True or False is asked for, got {said!r:.60}")
+        if bool(said) != expected:
             return wrong.name
     return None
 
@@ -220,6 +236,10 @@ SPARES_FALSE_NEGATIVES = exercise(
         "a mean that the largest shares decide": _by(lambda ours, theirs: ours**2 - theirs**2),
         "a test that takes being drawn in for a push": lambda push, plain, false: spares_false_negatives(
             push.abs(), plain, false
+        ),
+        "a test without the clamp": _by(torch.sub),
+        "a median": lambda push, plain, false: _by(lambda ours, theirs: ours.median() - theirs.median())(
+            push.clamp(min=0), plain, false
         ),
     },
     judge=_tells,
