@@ -175,12 +175,13 @@ class Exercise:
                 return Result(False, f"✗ {self.name}: not yet. This is {wrong.name}: {wrong.why}")
         tried = zip(cases, given, expected, strict=True)
         case, g, e = next(each for each in tried if not self._same(*each[1:]))
+        where = ", ".join(map(_show, case))
         if isinstance(e, Mapping):
-            return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
+            on = f" for {where}" if case else ""
+            return Result(False, f"✗ {self.name}: not yet{on}: {self._parts(g, e)}")
         if not case:
             return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
         problem = _shape_problem(g, e) or _apart(g, e)
-        where = ", ".join(map(_show, case))
         return Result(False, f"✗ {self.name}: not yet for {where}: {problem}.")
 
     def _parts(self, given: Mapping[str, Any], expected: Mapping[str, Any]) -> str:

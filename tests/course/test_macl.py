@@ -191,7 +191,7 @@ MISTAKES = {  # beside those that the exercises know by name
         ),
         Mistake(
             lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0).abs())).clamp(min=low),
-            "not yet: τ_a differs",
+            ": τ_a differs",
         ),
         lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(max=low),
         lambda s, t, a, a0, low: (t * (1 + a * (s.detach().median() - a0))).clamp(min=low),

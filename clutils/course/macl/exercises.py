@@ -177,6 +177,9 @@ MACL_WRONG = {
     "infinity times nothing": _pseudocode,
     "a small number in the weight": lambda s, n, t: _pseudocode(s, n, t, least=1e-8),
     "a weight that outlives its loss": _in_logarithms,
+    "a quotient of two numbers that vanish": lambda s, n, t: (
+        F.softplus(_contrast(s, n, t)) / torch.sigmoid(_contrast(s, n, t)).detach()
+    ),
     "exp of a large contrast": _overflowing,
     "exp of a large similarity": lambda s, n, t: _overflowing(s, n, t, by_similarity=True),
     "the weight without its stop-gradient": lambda s, n, t: _pseudocode(s, n, t, detach=False),
