@@ -323,5 +323,5 @@ def _inputs(data: Any, batch_size: int | None) -> Tensor:
             f"training: batch_size is {batch_size or 2}, but the data has only {len(images)} {kind}"
         )
     if len(images) > 1 and torch.equal(images[0], images[-1]) and bool((images == images[0]).all()):
-        raise ValueError(f"training: all {len(images):,} {kind} are the same, so nothing tells them apart")
+        raise ValueError(f"training: all {len(images):,} {kind} are the same: none is a negative of another")
     return images
