@@ -37,6 +37,7 @@ def _tests() -> list[tuple[Runs, Runs, Runs, Runs]]:
         (bad, (0.9,), low, high),
         (good, bad, (0.3, 0.95), (0.94, 0.97)),
         (bad, good, (0.8,), (0.8, 0.9, 0.9)),
+        (good, bad, (0.93, 0.94), (0.9, 0.92)),
         (good, (0.9, 0.8, 0.85), low, high),
         ((0.9, 0.8, 0.85), good, low, high),
         ((*good, 0.95), (*bad, 0.7), low, high),
@@ -75,7 +76,7 @@ def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
     them may win.
     """
     dice, cases = torch.Generator().manual_seed(3), []
-    for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (30, 7, 4.0)):
+    for n, k, t in ((30, 7, 0.1), (60, 41, 0.2), (30, 7, 4.0)):
         labels = torch.randint(4, (n,), generator=dice)
         drawn = 2 * torch.rand(100, n, generator=dice, dtype=torch.float64) - 1
         votes = torch.nn.functional.one_hot(labels[drawn.topk(k, dim=1).indices]).sum(dim=1).topk(2).values
@@ -103,6 +104,9 @@ EXERCISES = [
             "arms compared with the controls": lambda arm, other, untrained, ceiling: (
                 _verdict(arm, other, untrained, ceiling) if min(arm) > max(untrained) else "not decided"
             ),
+            "controls compared by their means": lambda arm, other, *controls: _verdict(
+                arm, other, *([sum(x) / len(x)] for x in controls)
+            ),
             "without controls": lambda arm, other, *_: _verdict(arm, other, [0.0], [1.0]),
             "absence of evidence taken for evidence": lambda *given: _verdict(*given).replace(
                 "not decided", "contradicted"
@@ -120,6 +124,7 @@ EXERCISES = [
         wrong={
             "the farthest neighbours": _farthest,
             "a vote without weights": lambda s, labels, k, t: _knn_vote(s, labels, k, torch.inf),
+            "τ forgotten": lambda s, labels, k, t: _knn_vote(s, labels, k, 1.0),
             "everyone's vote": lambda s, labels, k, t: _knn_vote(s, labels, len(labels), t),
             "the nearest alone": lambda s, labels, k, t: labels[s.argmax(dim=1)],
             "s times τ": lambda s, labels, k, t: _knn_vote(s, labels, k, 1 / t),
