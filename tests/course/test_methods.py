@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from clutils import data, encoders, figures, losses, methods, training
 from clutils.course import claims, evidence, records
 from clutils.course import methods as lesson
-from clutils.course.methods import experiments, recorded
+from clutils.course.methods import experiments, panels, recorded
 from clutils.course.methods import figures as draw
 from clutils.methods import momentum
 from tests.course.answers import Mistake, judged
@@ -87,12 +87,15 @@ def test_only_methods_with_a_target_have_an_arrow_of_following_weights():
         assert ("swapped" in said) == (name in TWICE)
 
 
+DINOS = {"encoder", "head", "vectors", "loss"}
+
+
 @pytest.mark.parametrize(
     ("name", "parts", "second", "calls"),
     [
         ("nnclr", {"encoder", "head", "queue", "loss"}, True, 1),
         ("swav", {"encoder", "head", "vectors", "loss"}, False, 2),
-        ("dino", {"encoder", "head", "target_encoder", "target_head", "vectors", "loss"}, False, 2),
+        ("dino", DINOS | {"target_encoder", "target_head", "target_vectors"}, False, 2),
         ("npid", {"encoder", "head", "bank", "loss"}, False, 1),
         ("simco", {"encoder", "head", "loss"}, True, 1),
         ("dacl", {"encoder", "head", "loss"}, True, 1),
@@ -109,7 +112,8 @@ def test_neighbours_prototypes_and_bank_have_a_box_each_and_the_gradient_that_a_
     assert (stops(ax) > 0) == (name in ("nnclr", "swav", "dino", "npid"))
     said = " ".join(text.get_text() for text in ax.texts)
     assert ("swapped" in said) == (calls == 2) and ("view 2" in said) == (name != "npid")
-    assert ("codes" in said) == (name in ("swav", "dino"))
+    assert ("codes" in said) == (name == "swav")
+    assert ("target\nprototypes" in said) == (name == "dino")
     assert {text.get_fontsize() for text in ax.texts} <= {9.0, 10.0}  # no label smaller than the rest
 
 
@@ -292,10 +296,10 @@ def test_the_panel_of_ages_says_what_was_measured():
 
 
 def test_ridge_and_end_are_the_roots_of_step_8_and_move_with_the_rates_that_move_them():
-    for decay in (0.05, 0.15, 0.19):
+    for decay in panels.DECAYS:
         root = math.sqrt(1 - 5 * decay)  # of p (1 - 1.25 p) = η
         expected = (1 - root) / 2.5, ((1 + root) / 2.5) ** 2
-        for target_rate in (np.inf, 1.0, 0.1):
+        for target_rate in panels.FOLLOWS.values():
             found = experiments.ridge_and_end(decay=decay, target_rate=target_rate)
             assert found == pytest.approx(expected, abs=5e-4), (decay, target_rate)
         fast = {"decay": decay, "predictor_rate": 10.0}

@@ -44,7 +44,7 @@ LOOKS = dict(zip(NAMES, style.series(len(NAMES), ordered=False), strict=True))
 # ---- the diagrams ------------------------------------------------------------------------------------------
 
 # of a branch's boxes, from left to right
-PLACES = {"encoder": 2.5, "head": 4.2, "codes": 5.75, "predictor": 5.9}
+PLACES = {"encoder": 2.5, "head": 4.2, "codes": 5.75, "vectors": 5.75, "predictor": 5.9}
 LOSS, PICTURE, VIEW = 7.9, 0.0, 1.2
 ROWS = (1.5, 0.0)  # the first view's branch, the second's
 WIDTH, HEIGHT = 1.3, 0.62  # of a box
@@ -136,7 +136,8 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     lower = ["bank"] if banked else [below, below.replace("encoder", "head")]
     into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
     prototypes = isinstance(method, methods.SwAV | methods.DINO)
-    rows = upper, [*lower, "codes"] if prototypes else lower
+    copied = isinstance(method, methods.DINO)  # whose target has prototypes of its own
+    rows = upper, [*lower, "target_vectors" if copied else "codes"] if prototypes else lower
     for row, (parts, flows) in enumerate(zip(rows, into, strict=True)):
         _branch(ax, row, parts, flows)
     loss = type(method.loss).__name__
@@ -170,8 +171,11 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
         x, y, tall = PLACES["codes"], MIDDLE + 0.03, 0.5
         _box(ax, "vectors", "prototypes", (x, y), "#DCEBF6", height=tall)
         _arrow(ax, (x + WIDTH / 2, y), (LOSS - LOSS_WIDTH / 2, MIDDLE), "gradient")
-        _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "no gradient")
-        phrases.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
+        _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "follows" if copied else "no gradient")
+        whose = "target's" if copied else "same"
+        phrases.append(
+            f"view 2's scores of the {whose} prototypes become codes, which view 1's are to predict"
+        )
     _further(ax, method, moved, phrases)
     _key(ax)
     return describe(ax, f"Diagram of {title}: {'; '.join(phrases)}; the loss, {loss}, compares both.")
@@ -246,7 +250,8 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
         _arrow(ax, start, (place - WIDTH / 2, y), kind)
         color = "#FBE9DD" if target else "white" if part == "codes" else "#DCEBF6"
         gid = None if part == "codes" else part  # which are no part of the method, but made of a step
-        _box(ax, gid, part.replace("_", "\n"), (place, y), color, dashed=target)
+        said = part.replace("vectors", "prototypes").replace("_", "\n")
+        _box(ax, gid, said, (place, y), color, dashed=target)
         end = place + WIDTH / 2
     corner = (LOSS - LOSS_WIDTH / 2, MIDDLE + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, kind)

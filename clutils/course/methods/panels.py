@@ -87,7 +87,7 @@ def explore_key_ages(
 
 DECAYS = (0.01, 0.05, 0.1, 0.15, 0.19)
 RATES = {"1": 1.0, "3": 3.0, "10": 10.0}
-FOLLOWS = {"at once": np.inf, "1": 1.0, "0.1": 0.1, "0.01": 0.01}
+FOLLOWS = {"at once": np.inf, "1": 1.0, "0.1": 0.1}  # at a slower one 400 units of time do not suffice
 
 
 def explore_rates() -> Panel:
