@@ -81,6 +81,9 @@ class RunState:
         }
         del live["learning_rate"]
         ours, own, said = getattr(type(self), name, None), self.method.setting_names(), shortened(value)
+        if isinstance(value, torch.optim.Optimizer):
+            own_rate = "run.optimiser.state.clear() clears its averages, run.learning_rate sets its rate"
+            raise AttributeError(f"training: a run keeps its optimiser; {own_rate}")
         if name in live:
             raise AttributeError(f"training: a run has no {name!r}; type {live[name]} = {said}")
         if name in (*names(), *own) and name != "learning_rate" and getattr(ours, "fset", None) is None:

@@ -280,6 +280,7 @@ def test_a_setting_out_of_range_is_named_with_its_step_and_can_be_set_right():
             8,
             r"is fixed when a run is made; type training\.Run\(method_settings=\{'queue_size': 8\}\)",
         ),
+        ("optimiser", torch.optim.SGD([torch.zeros(1)]), r"run\.optimiser\.state\.clear\(\) clears"),
         ("batch_size", 16, r"batch_size is fixed when a run is made; type training\.Run\(batch_size=16\)"),
         ("seed", 1, r"seed is fixed"),
         ("encoder", None, r"encoder is fixed"),

@@ -8,12 +8,13 @@ from torch import Tensor
 from clutils import losses
 from clutils.course import toys
 from clutils.course.exercise import written
-from clutils.course.family.figures import PARALLEL, SAME, angle, difference, gradients
+from clutils.course.family.figures import PARALLEL, angle, difference, gradients
 
 exercise = written(__file__)
 
 TEMPERATURE = 0.2
 EASY = 1.0  # degrees: an effect that anybody would see
+SEEN = 1e-3  # a difference of two gradients that is more than a setting's last digit
 
 
 def _shares_of_the_push(push: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ def _two_controls(answer: Any) -> str | None:
         return "a positive control that anything would notice"
     if not unseen < PARALLEL:
         return "a negative control with the effect"
-    return "a negative control of no difference at all" if difference(found[0], found[2]) < SAME else None
+    return "a negative control of no difference at all" if difference(found[0], found[2]) < SEEN else None
 
 
 def _pushes() -> list[tuple[Tensor]]:

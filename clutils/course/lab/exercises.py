@@ -101,7 +101,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     if hasattr(run.loss, "temperature") and run.loss.temperature > COLD:
         return TOO_WARM
     return (
-        f"after {GOING_ON} further steps the directions are {reached:.2f} apart, after {fallen:.2f} when it "
+        f"after {GOING_ON} further steps the directions are {reached:.3f} apart, after {fallen:.3f} when it "
         f"was handed to you; wanted is {PARTED}"
     )
 
