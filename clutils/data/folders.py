@@ -123,6 +123,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         notes.append(f"{len(broken)} that can't be read left out: {first}{more}")
 
     count = f"{len(taken):,} of {len(names):,}" if cut else f"{len(taken):,}"
+    count += " images" if len(names) > 1 else " image"
     left = [name for c, name in enumerate(class_names) if c not in seen - set(labels)]
     number, known = len(left), f" ({shortlist(left)})"
     classes = f" in {number} class{'es' if number > 1 else ''}{known}" if max(labels) >= 0 else ""
@@ -132,7 +133,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         labels=torch.tensor(labels, dtype=torch.int64),
         class_names=class_names,
         masks=None if inside is None else torch.from_numpy(inside),
-        source=f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
+        source=f"{count}{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
         + "".join(f"; {each}" for each in (*notes, *depth)),
         files=tuple(taken),
     )
