@@ -114,7 +114,8 @@ def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
             listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in ahead)
             said.append(f"{letter} is better at {listed}.")
     if found and all(d.a == d.b for d in found):
-        return " ".join([*said, "A and B agree in every number: this seems to be one encoder twice."])
+        once = "A and B agree in every number: this seems to be one encoder twice"
+        return " ".join([*said, f"{once} (a head that was left out may differ)."])
     luck = "(On these images, these two files: runs with other seeds may differ by as much.)"
     said.append(luck if certain else "On no share of these images is one certainly better than the other.")
     return " ".join(said)

@@ -1,12 +1,19 @@
 """torch's optimisers without torch's compiler, which the first optimiser of a process imports: 2 s on a CPU.
 
 Their methods are those of torch without the decorators that keep the compiler out of them. A run compiles
-networks and no optimiser, so every step is bit-identical.
+networks and no optimiser.
+
+On a CPU one kernel moves all weights of a group (fused=True), ten times as fast for many weights. It walks
+through memory, so a group in which a weight has gaps, or a gradient or an average lies otherwise, is left to
+torch's loop.
 """
 
 import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
+from torch import Tensor
 
 
 class _Uncompiled(torch.optim.Optimizer):
@@ -17,14 +24,52 @@ class _Uncompiled(torch.optim.Optimizer):
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
     load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
 
+    def moved(self) -> Iterator[tuple[dict[str, Any], list[Tensor]]]:
+        """Each group, and those of its weights that have a gradient."""
+        for group in self.param_groups:
+            yield group, [weight for weight in group["params"] if weight.grad is not None]
+
+    def fuse(self) -> None:
+        """Choose the kernel of each group of weights on a CPU; a GPU's was chosen when the run was made."""
+        for group, weights in self.moved():
+            if weights and weights[0].device.type == "cpu":
+                group["fused"] = all(_dense(weight, self.state.get(weight, {})) for weight in weights)
+
 
 class AdamW(_Uncompiled, torch.optim.AdamW):
     """`torch.optim.AdamW`, sooner."""
 
-    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+    _step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+
+    def step(self, closure: Any = None) -> Any:
+        """As torch's."""
+        self.fuse()
+        return self._step(closure)
 
 
 class SGD(_Uncompiled, torch.optim.SGD):
-    """`torch.optim.SGD`, sooner."""
+    """`torch.optim.SGD`, sooner; with momentum, a weight may get its first gradient later than others."""
 
-    step = torch.no_grad()(inspect.unwrap(torch.optim.SGD.step))
+    _step = torch.no_grad()(inspect.unwrap(torch.optim.SGD.step))
+
+    def step(self, closure: Any = None) -> Any:
+        """As torch's, whose kernel fails where some weights have an average and others none."""
+        self.fuse()
+        for group, weights in self.moved():
+            for weight in weights if group["momentum"] else ():
+                if self.state[weight].get("momentum_buffer") is None:
+                    self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        return self._step(closure)
+
+
+def _dense(weight: Tensor, state: Mapping[str, Any]) -> bool:
+    """Whether the weight fills its part of the memory, and gradient and averages lie as it does."""
+    steps = [(size, step) for size, step in zip(weight.shape, weight.stride(), strict=True) if size > 1]
+    reach = 1 + sum((size - 1) * step for size, step in steps)
+    beside = [weight.grad, *(each for each in state.values() if isinstance(each, Tensor) and each.ndim)]
+    return (
+        weight.is_floating_point()
+        and (reach == weight.numel() or not weight.numel())
+        and all(step for _, step in steps)
+        and all(each is not None and each.stride() == weight.stride() for each in beside)
+    )

@@ -105,11 +105,14 @@ class Run(RunState):
         return self
 
     def equal_views(self) -> str:
-        """A sentence that says so where the two views of each sample are equal; "" where they are not.
+        """A sentence that says so where the two views of each sample, or all samples, are equal; else "".
 
         Looked at in the next batch. Equal views are no fault where the method changes them itself or learns
         from labels, or where dropout does.
         """
+        first, last, number = self.images[0], self.images[-1], len(self.images)
+        if number > 1 and torch.equal(first, last) and bool((self.images == first).all()):
+            return f"all {number:,} {self.kind} are the same, so only their views can differ"
         dropout = any(isinstance(part, encoders.Dropout | nn.Dropout) for part in self.method.modules())
         if self.method.varies or self.method.uses_labels or dropout:
             return ""

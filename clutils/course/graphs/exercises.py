@@ -47,6 +47,9 @@ PROPAGATE = exercise(
         "without the node itself": _without_loops,
         "degrees of A, not of A + I": _degrees_before,
         "the node itself after the division": lambda h, a: _without_loops(h, a) + h,
+        "the node itself undivided": lambda h, a: (
+            propagate(h, a) + h - h / _looped(a).sum(dim=1, keepdim=True)
+        ),
         "the mean over neighbours": lambda h, a: _looped(a) @ h / _looped(a).sum(dim=1, keepdim=True),
         "the sum": lambda h, a: _looped(a) @ h,
         "the senders' degrees alone": lambda h, a: _looped(a) @ (h / _looped(a).sum(dim=1, keepdim=True)),

@@ -185,9 +185,10 @@ def _made_up() -> list[tuple[Tensor, bool]]:
         (plain * torch.where(false & (torch.arange(len(plain)) >= 3)[:, None], 0.5, 1.0), True),
         (_one_against_the_others("smallest"), False),
         (_one_against_the_others("largest"), False),
-        (plain * torch.where(false, -1.5, 1.0), True),
+        (plain * torch.where(false & (share < 0.3), -1.5, 1.0), True),
         (plain * torch.where(false, 0.9, torch.where(easy, -10.0, 1.0)), True),
         (_middle_against_the_largest(), False),
+        (plain * torch.where(false, 1.0, torch.where(easy, -3.0, 1.0)), False),
     ]
 
 
@@ -240,6 +241,10 @@ SPARES_FALSE_NEGATIVES = exercise(
         "a test without the clamp": _by(torch.sub),
         "a median": lambda push, plain, false: _by(lambda ours, theirs: ours.median() - theirs.median())(
             push.clamp(min=0), plain, false
+        ),
+        "the pushes over the sum of all forces": lambda push, plain, false: bool(
+            ((push.clamp(min=0) * false).sum(dim=1) / push.abs().sum(dim=1)).nanmean()
+            < _shares(plain, false)[push.abs().sum(dim=1) > 0].mean() - 1e-9
         ),
     },
     judge=_tells,

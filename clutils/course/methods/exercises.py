@@ -69,7 +69,9 @@ def _of_step(
     given = queue.clone()
     returned = something(answer(*leaves, queue, temperature))
     if not torch.equal(queue, given):
-        raise Lacks("it writes into the queue before the backward pass needs it: return a new tensor")
+        raise Lacks(
+            "your function changes the queue that it was given, which autograd may need: return a new one"
+        )
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise Lacks(f"two things are asked for, the loss and the queue; it returned {_kind(returned)}")
     if not all(isinstance(x, Tensor) for x in returned):

@@ -93,13 +93,19 @@ FOLLOWS = {"at once": np.inf, "1": 1.0, "0.1": 0.1}  # at a slower one 400 units
 def explore_rates() -> Panel:
     """Where an embedding ends in step 8's equations, by its start: the rates of predictor, target and decay.
 
-    Grey: all rates 1, the target at once, η = 0.15.
+    Grey: target at once, predictor's rate 1, η = 0.15.
     """
     starts = np.linspace(0.0, 0.6, 121)[1:]
     usual, (usual_ridge, usual_end) = experiments.linear_theory(starts, starts), experiments.ridge_and_end()
     figure, ax = figures.new(7.2, 3.4)
     with style.course():
-        ax.plot(starts, usual, color="#B0B0B0", linestyle="--", label="all rates 1, η = 0.15")
+        ax.plot(
+            starts,
+            usual,
+            color="#B0B0B0",
+            linestyle="--",
+            label="target at once,\npredictor's rate 1, η = 0.15",
+        )
         (curve,) = ax.plot(starts, usual, color=style.BLUE, linestyle="-", label="these rates")
         edge = ax.axvline(usual_ridge, color=style.VERMILLION, linestyle=":", label="ridge")
         ax.set(xlabel="start, p = w", ylabel="w² at the end", ylim=(-0.02, 0.72))
@@ -107,7 +113,7 @@ def explore_rates() -> Panel:
     figures.describe(
         figure,
         "The size of an embedding at the end against its start: zero below a ridge, marked by a dotted line, "
-        "and one size above it; dashed in grey the same with all rates 1 and a decay of 0.15.",
+        "and one size above it; dashed in grey the same for target at once, predictor's rate 1, η = 0.15.",
     )
 
     def update(predictor_rate: float, decay_follows_rate: bool, target_rate: float, decay: float) -> str:
@@ -120,7 +126,9 @@ def explore_rates() -> Panel:
         ridge, end = experiments.ridge_and_end(**rates)
         curve.set_ydata(experiments.linear_theory(starts, starts, **rates))
         edge.set_xdata([ridge, ridge])
-        before = f"with all rates 1 and η = 0.15 the ridge is {usual_ridge:.3f} and the end {usual_end:.3f}"
+        before = (
+            f"before (target at once, predictor's rate 1, η = 0.15) {usual_ridge:.3f} and {usual_end:.3f}"
+        )
         if np.isnan(ridge):
             return f"Every start collapses; {before}."
         moved = "lower than" if ridge < usual_ridge else "higher than"
