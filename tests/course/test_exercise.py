@@ -158,6 +158,9 @@ def test_feedback_names_the_case_the_shape_and_the_value():
     assert not SAMPLE.check(lambda x: complex(2, 0) * x)
     assert "expected a function" in repr(SAMPLE.check(4.0))
     assert not SAMPLE.check(lambda x: x * torch.nan)
+    endless = replace(SAMPLE, wrong=[Wrong("a division by zero", lambda x: x / 0, "0 divides nothing.")])
+    assert "a division by zero" in repr(endless.check(lambda x: x / 0))
+    assert "a division by zero" not in repr(endless.check(lambda x: 3 * x)), "infinity is near nothing"
 
 
 def test_hints_come_one_by_one_and_the_last_stays():
