@@ -12,7 +12,7 @@ from clutils.course import hard_negatives as lesson
 from clutils.course.forces.mixes import FixedMixes
 from clutils.course.hard_negatives import figures as hard
 from clutils.similarities import Pairs
-from tests.course.answers import judged
+from tests.course.answers import Mistake, judged
 from tests.course.drawn import line
 
 COUNTS = (0, 4, 16)
@@ -320,7 +320,8 @@ MISTAKES = {
         lambda push, plain, false: bool((push * false).sum() < (push * ~false).sum()),
         lambda push, plain, false: bool((push * false).mean() < 0.9 * (plain * false).mean()),
         lambda push, plain, false: bool((push[false] == 0).all()),
-        lambda push, plain, false: torch.tensor([True, False]),
+        Mistake(lambda push, plain, false: torch.tensor([True, False]), "True or False is asked for"),
+        Mistake(lambda push, plain, false: "False", "True or False is asked for, got 'False'"),
         by_median,
         by_mean_of(lambda x, y: x - y, 0.05),
         by_mean_of(lambda x, y: x - y, 1e-3),

@@ -570,6 +570,13 @@ MISTAKES = {
         Mistake(lambda q, k, queue, t: made_wrong()(q, k, queue, t)[0], "two things are asked for"),
         Mistake(lambda q, k, queue, t: (q @ k.T, queue), "shape (3, 3)"),
         Mistake(lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
+        Mistake(
+            lambda q, k, queue, t: (
+                made_wrong()(q, k, queue, t)[0],
+                queue.copy_(torch.cat([queue, k])[-len(queue) :].detach()),
+            ),
+            "changes the queue that it was given",
+        ),
         Mistake(lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
         Mistake(lambda q, k, queue, t: None, "returned nothing yet"),
         lambda q, k, queue, t: (made_wrong()(q, k, queue, t)[0], torch.cat([queue, k])[-len(queue) :]),

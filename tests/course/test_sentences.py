@@ -5,6 +5,7 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -57,6 +58,23 @@ def test_the_cone_is_measured(run, train):
     z = torch.nn.functional.normalize(run.embed(train), dim=1)  # with dropout off
     pairs = [float(z[i] @ z[j]) for i in range(len(z)) for j in range(i)]
     assert found["mean cosine"] == pytest.approx(sum(pairs) / len(pairs), abs=1e-4)
+
+
+def test_no_view_is_judged_where_the_control_is_not_above_untrained():
+    def said(control: float) -> dict[str, str]:
+        worth = {"untrained": 0.6, "with labels": control, "dropout": 0.4}
+        rows = [
+            {"way": way, "seed": seed, "encoder": worth.get(way, 0.5) + 1e-3 * seed * (way in worth)}
+            for way in lesson.WAYS
+            for seed in range(4)
+        ]
+        lines = lesson.differences(pd.DataFrame(rows)).splitlines()[1:]
+        return {line.split(" minus")[0]: line.split(", ", 1)[1] for line in lines}
+
+    assert said(0.9) == {"with labels": "above"} | dict.fromkeys(lesson.VIEWS, "below")
+    for control, verdict in ((0.6, "not apart"), (0.1, "below")):
+        blind = dict.fromkeys(lesson.VIEWS, "not decided (the control is not above)")
+        assert said(control) == {"with labels": verdict} | blind
 
 
 def test_tf_idf_finds_a_sentence_by_its_own_words(train):

@@ -409,3 +409,20 @@ def test_equal_views_are_said_of_pictures_and_not_where_dropout_makes_them_diffe
     training.train(data=data.load("sentences:topics", limit=64), steps=1, batch_size=32, progress=False)
     training.train(data=DIGITS, steps=1, batch_size=32, progress=False)
     assert "equal" not in capsys.readouterr().out
+
+
+def test_a_set_of_one_sample_many_times_is_trained_and_told(capsys):
+    one = DIGITS.images[:1]
+    for count, told in ((40, True), (40, False)):
+        same = (
+            one.repeat(count, 1, 1, 1) if told else torch.cat([one.repeat(39, 1, 1, 1), DIGITS.images[1:2]])
+        )
+        training.train(
+            data=data.ImageSet(same, torch.full((40,), -1), (), None, "forty"),
+            steps=2,
+            batch_size=8,
+            progress=False,
+        )
+        assert (
+            "all 40 images are the same, so only their views can differ" in capsys.readouterr().out
+        ) == told

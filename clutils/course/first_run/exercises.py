@@ -76,7 +76,7 @@ def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
     them may win.
     """
     dice, cases = torch.Generator().manual_seed(3), []
-    for n, k, t in ((30, 7, 0.1), (60, 41, 0.2), (30, 7, 4.0)):
+    for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (60, 41, 0.2), (30, 7, 4.0)):
         labels = torch.randint(4, (n,), generator=dice)
         drawn = 2 * torch.rand(100, n, generator=dice, dtype=torch.float64) - 1
         votes = torch.nn.functional.one_hot(labels[drawn.topk(k, dim=1).indices]).sum(dim=1).topk(2).values

@@ -136,7 +136,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     lower = ["bank"] if banked else [below, below.replace("encoder", "head")]
     into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
     prototypes = isinstance(method, methods.SwAV | methods.DINO)
-    copied = isinstance(method, methods.DINO)  # whose target has prototypes of its own
+    copied = hasattr(method, "target_vectors")  # DINO's target has prototypes of its own
     rows = upper, [*lower, "target_vectors" if copied else "codes"] if prototypes else lower
     for row, (parts, flows) in enumerate(zip(rows, into, strict=True)):
         _branch(ax, row, parts, flows)

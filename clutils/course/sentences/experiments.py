@@ -62,12 +62,21 @@ def trained(way: str, train: data.SentenceSet, seed: int = 0, **settings: Any) -
 
 
 def differences(rows: pd.DataFrame) -> str:
-    """Every way minus the untrained encoder, in points, seed by seed, with half the 95 % interval."""
+    """Every way minus the untrained encoder, in points, seed by seed, with half the 95 % interval.
+
+    Where the control, which has labels, is not above the untrained encoder, no view is judged.
+    """
     by_way = rows.pivot(index="seed", columns="way", values="encoder")
+    gaps = {
+        way: evidence.paired(by_way[way].tolist(), by_way[UNTRAINED].tolist())
+        for way in WAYS
+        if way != UNTRAINED
+    }
     lines = []
-    for way in (way for way in WAYS if way != UNTRAINED):
-        gap = evidence.paired(by_way[way].tolist(), by_way[UNTRAINED].tolist())
-        lines.append(f"{way} minus untrained: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.verdict}")
+    for way, gap in gaps.items():
+        judged = way == CONTROL or gaps[CONTROL].verdict == "above"
+        verdict = gap.verdict if judged else "not decided (the control is not above)"
+        lines.append(f"{way} minus untrained: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {verdict}")
     return "\n".join(["in points, ± half of the 95 % interval:", *lines])
 
 
