@@ -213,7 +213,9 @@ function build(app) {
     app.frames = [...(app.frames || []).slice(-99), performance.now() - began];
     app.next = requestAnimationFrame(advance);
   };
+  let untouched = true;
   app.play = (on) => {
+    untouched = false;
     cancelAnimationFrame(app.next); // or it would play twice as fast
     app.playing = on;
     if (on && now(app) >= STEPS) app.state.step = 0;
@@ -221,7 +223,7 @@ function build(app) {
     if (on) app.next = requestAnimationFrame(advance);
   };
   app.lanes.forEach((lane) => lane.reset(app));
-  if (!app.calm && app.state.step === "") setTimeout(() => app.play(true), 400);
+  if (!app.calm && app.state.step === "") setTimeout(() => untouched && app.play(true), 400);
 }
 
 // Where the page stands: with reduced motion it opens on the end of the way

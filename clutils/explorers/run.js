@@ -43,7 +43,9 @@ function build(app) {
   const column = (at) => { const box = html("div", {}, app.stage); return CHARTS.slice(at, at + 3).map((of) => chart(app, box, of)); };
   app.charts = [...column(0), ...column(3)];
   const span = 9000;
+  let untouched = true;
   app.play = (on) => {
+    untouched = false;
     app.playing = on;
     if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
     if (!on) return;
@@ -60,7 +62,7 @@ function build(app) {
     requestAnimationFrame(go);
   };
   app.now = () => Math.min(app.state.frame === "" && app.still ? app.end : Number(app.state.frame) || 0, app.end);
-  if (!app.calm && app.state.frame === "") seen(app.el, () => setTimeout(() => app.play(true), 400));
+  if (!app.calm && app.state.frame === "") seen(app.el, () => setTimeout(() => untouched && app.play(true), 400));
 }
 
 function chart(app, box, [key, names, title]) {

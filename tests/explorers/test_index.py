@@ -116,9 +116,12 @@ def test_by_keyboard_the_circle_is_skipped_and_stopped_a_button_pressed_and_a_sl
         page.keyboard.press(key)
         assert page.get_by_role("button", name=label, exact=True).get_attribute("aria-pressed") == "true"
     circle, W = (page.frame_locator(f"iframe[data-page={name}]") for name in ("circle", "W"))
+    page.wait_for_timeout(600)  # what would have begun by itself does not, once something was pressed
+    assert not page.evaluate(f"{INSIDE.format('circle')}.playing")
     circle.locator(".buttons button").first.focus()
-    if page.evaluate(f"{INSIDE.format('circle')}.playing"):
-        page.keyboard.press("Space")
+    page.keyboard.press("Space")
+    index.until(f"{INSIDE.format('circle')}.state.step > 3")
+    page.keyboard.press("Space")
     stands = page.evaluate(f"{INSIDE.format('circle')}.state.step")
     page.wait_for_timeout(300)
     assert page.evaluate(f"{INSIDE.format('circle')}.state.step") == stands

@@ -64,7 +64,7 @@ def trained(way: str, train: data.SentenceSet, seed: int = 0, **settings: Any) -
 def differences(rows: pd.DataFrame) -> str:
     """Every way minus the untrained encoder, in points, seed by seed, with half the 95 % interval.
 
-    Where the control, which has labels, is not above the untrained encoder, no view is judged.
+    Where the control, which has labels, is not above the untrained encoder, no view is compared with it.
     """
     by_way = rows.pivot(index="seed", columns="way", values="encoder")
     gaps = {
