@@ -61,9 +61,12 @@ class Pictures(Dataset):
         return self.transform(self.images[index])
 
 
-def of_ours(images: torch.Tensor, encoder: str, method: str = "simclr", **settings: Any) -> training.Run:
+def of_ours(
+    images: torch.Tensor, encoder: str, method: str = "simclr", precision: str = "float32", **settings: Any
+) -> training.Run:
     loss = losses.NTXent(TEMPERATURE) if method == "simclr" else None
-    return training.Run(method=method, loss=loss, data=images, encoder=encoder, steps=10**6, **settings)
+    settings |= {"steps": 10**6, "precision": precision}  # not the default, which is bfloat16 on some CPUs
+    return training.Run(method=method, loss=loss, data=images, encoder=encoder, **settings)
 
 
 def clutils_epoch(run: training.Run) -> Callable[[], None]:

@@ -65,13 +65,13 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
 
     The first call in a process takes some ten seconds more. Raises ValueError on settings out of range.
     """
+    z = _rows(z, "umap")
+    within("umap", "neighbours", neighbours, 2, len(z) - 1, whole=True)
+    within("umap", "min_distance", min_distance, 0, 1)
     # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
     warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
     from umap import UMAP
 
-    z = _rows(z, "umap")
-    within("umap", "neighbours", neighbours, 2, len(z) - 1, whole=True)
-    within("umap", "min_distance", min_distance, 0, 1)
     start = pca(z)
     start = 10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)  # the size that it expects
     threads = torch.get_num_threads()

@@ -66,6 +66,9 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
         name = name if method == "SimCLR" else f"{method.lower()}: {name}"
         row = steps[steps["ratio"] == name].iloc[-1]
         assert f"| {method} | {row['median']:.1f} ({row['lowest']:.1f} to {row['highest']:.1f}) |" in text
+    gain = steps[steps["ratio"] == "bfloat16 / float32"].iloc[-1]
+    said = "{median:.1f} times as fast as in float32 ({lowest:.1f} to {highest:.1f})"
+    assert said.format(**gain) in text
     lab = records.read("lab").iloc[-1]
     spread = f"({lab['share_lowest']:.0%} to {lab['share_highest']:.0%} in ten rounds)"
     assert f"takes {lab['share']:.0%} of the images per second {spread}".replace("%", " %") in text
