@@ -44,8 +44,8 @@ ASKED = ("paper", "year", "equation", "as_written")  # of a loss
 def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula: bool = True) -> None:
     """Raise TypeError, naming the class, where a loss or a method of the package lacks what is asked of it.
 
-    Its docstring (with the formula, where one must be there), what is `asked`, a `setting` for each number in
-    its body, and a name of its own: no other's in other case, either.
+    Its docstring (with the formula and the function that computes it, where it is a loss), what is `asked`,
+    a `setting` for each number in its body, and a name of its own: no other's in other case, either.
     """
     modules: dict[str, str] = {}
     for cls in classes:
@@ -53,6 +53,8 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
         if (other := modules.setdefault(cls.__name__.lower(), cls.__module__)) != cls.__module__:
             raise TypeError(f"{who}: the name is taken, by {other}")
         lacking = [name for name in asked if not getattr(cls, name, None)]
+        if formula and cls.formula.__qualname__ == "Loss.formula":  # the base's, which computes nothing
+            lacking.append("formula")
         if lacking:
             raise TypeError(f"{who} has no {', '.join(lacking)}: CONTRIBUTING.md shows each")
         if not (cls.__doc__ or "").strip() or (formula and "$$" not in cls.__doc__):

@@ -403,7 +403,7 @@ def test_what_is_no_tensor_or_of_another_type_is_named(cls):
 def of_the_package(name="Fresh", **body):
     """A loss as a newcomer's file would make it, with this in its body, or without what is None here."""
     whole = {"__module__": "clutils.losses.fresh", "__doc__": "$$x$$", "paper": "None", "year": 2026}
-    whole |= {"equation": "1", "as_written": staticmethod(len)} | body
+    whole |= {"equation": "1", "as_written": staticmethod(len), "formula": lambda self, pairs: pairs} | body
     return type(losses.Loss)(name, (losses.Loss,), {k: v for k, v in whole.items() if v is not None})
 
 
@@ -411,6 +411,7 @@ def of_the_package(name="Fresh", **body):
     ("body", "words"),
     [
         ({"paper": None, "as_written": None}, "clutils.losses.fresh.Fresh has no paper, as_written"),
+        ({"formula": None}, "clutils.losses.fresh.Fresh has no formula: CONTRIBUTING.md shows"),
         ({"__doc__": "No formula."}, "Fresh has no docstring with its formula"),
         ({"p": 2.0, "__annotations__": {"p": float}}, r"Fresh\.p is no setting: declare it"),
         ({"__annotations__": {"p": "float"}}, r"Fresh\.p is no setting"),
