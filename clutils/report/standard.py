@@ -113,7 +113,9 @@ def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
         if ahead:
             listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in ahead)
             said.append(f"{letter} is better at {listed}.")
-    if found and all(d.a == d.b for d in found):
+    if not found:  # as of a collapsed encoder
+        return " ".join([*said, "No number could be measured for both."])
+    if all(d.a == d.b for d in found):
         once = "A and B agree in every number: this seems to be one encoder twice"
         return " ".join([*said, f"{once} (a head that was left out may differ)."])
     luck = "(On these images, these two files: runs with other seeds may differ by as much.)"
