@@ -103,8 +103,14 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
 
     z1, z2: two views (B, D), normalised inside; labels (B,). The anchors are those of NT-Xent: both views,
     each against the 2B - 2 views of other images; one without a label (below 0) has no false negatives.
+    Raises ValueError on shapes that do not fit, labels that are no whole numbers, and a τ of 0 or less.
     """
-    one_device("push_on_false_negatives", z1=z1, z2=z2, labels=labels)
+    who = "push_on_false_negatives"
+    one_device(who, z1=z1, z2=z2, labels=labels)
+    within(who, "temperature", temperature, 0, open_below=True)
+    if z1.shape != z2.shape or labels.shape != z1.shape[:1] or len(z1) < 2:
+        shapes = f"z1 {tuple(z1.shape)}, z2 {tuple(z2.shape)}, labels {tuple(labels.shape)}"
+        raise ValueError(f"{who}: {shapes}, but must be (B, D), (B, D), (B,), of two images or more")
     z = similarities.normalise(torch.cat([z1, z2]))
     picture, y = torch.arange(len(z1), device=z.device).repeat(2), similarities.own_classes(labels).repeat(2)
     other = picture[:, None] != picture[None, :]
@@ -154,6 +160,7 @@ def _above_zero(who: str, temperature: float | Tensor) -> None:
 # NT-Xent at 0.2 on scenes: 0.77 and 0.25 after 300 steps, 0.87 and 0.18 after 3,000
 POSITIVE, SPREAD = 0.85, 0.2
 NEAR = 0.02  # of the way from chance to the best reachable: so close counts as being there
+PAST = 1e-3  # of that way: more than rounding takes a value below the best reachable
 MOST_VECTORS = 4096  # of a loss that needs them
 
 
@@ -202,7 +209,7 @@ class Ruler:
     unbounded: str = ""
 
     def says(self, value: float) -> str:
-        """One sentence: is such a loss normal? Above or at chance, learning, at or below the floor."""
+        """One sentence: is such a loss normal? Above or at chance, learning, at the floor, below it."""
         if not math.isfinite(value):
             raise ValueError(f"ruler: value is {value}, but must be a finite number")
         if self.chance is None:
@@ -229,6 +236,8 @@ class Ruler:
             said = f"at chance: {chance}. Embeddings do not distinguish images{collapsed}"
         elif learned < 1 - NEAR:
             said = f"learning: {learned:.0%} of the way from chance, {chance}, to {best}"
+        elif learned > 1 + PAST:
+            said = f"below the best reachable: with all images evenly apart it is {self.best:.4g}, so {other}"
         else:
             left = f"less than {NEAR:.0%} of the way from chance, {chance}, is left to {best}"
             said = f"at the floor: {left}{self._as_collapsed(self.best)}"
@@ -316,12 +325,16 @@ def ruler(
     unbounded = loss.unbounded or ("at these settings the trained state has a lower value" if beaten else "")
     if None in (at_chance.W, trained.W):  # where all are alike another loss's pull may be W/τ too
         at_chance, trained = (replace(stand, W=None) for stand in (at_chance, trained))
+    chance, collapsed = loss.chance(K), at(1, 1)
+    for what, value in (("all similarities 0", chance), ("all equal", collapsed), ("the best", best)):
+        if value is not None and math.isnan(value):
+            raise ValueError(f"ruler: {name} is nan at {what}, with K = {K}: see its formula")
     return Ruler(
         name,
         K,
         n,
-        chance=loss.chance(K),
-        collapsed=at(1, 1),
+        chance=chance,
+        collapsed=collapsed,
         best=None if unbounded else best,
         floor=None if unbounded else min(at(1, -1), best),
         at_chance=at_chance,

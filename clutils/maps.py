@@ -193,17 +193,6 @@ def trustworthiness(z: Vectors, positions: Vectors, k: int = 10) -> float:
     return float(trustworthiness(z, positions, n_neighbors=k))
 
 
-def continuity(z: Vectors, positions: Vectors, k: int = 10) -> float:
-    """How far true neighbours are neighbours in the map, in [0, 1]: `trustworthiness` with the sides changed.
-
-    Every neighbour that the map tore away costs by its rank there. Arguments as there; Venna & Kaski 2001.
-    """
-    from sklearn.manifold import trustworthiness
-
-    z, positions = _both(z, positions, k, "continuity")
-    return float(trustworthiness(positions, z, n_neighbors=k))
-
-
 def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
     """Of each point's k true neighbours, the share that are among its k nearest in the map: (N,), in [0, 1].
 

@@ -119,9 +119,11 @@ class NoiseGenerator(nn.Module, metaclass=Declared):
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
         """x: (N, channels, H, W) images or (N, channels) vectors, floating, or uint8 images.
 
-        x may lie on any device; the noise is on the network's.
+        x may lie on any device; the noise is on the network's. Settings are checked again, as losses check
+        theirs.
         generator: of the random numbers ϵ; without one torch's global CPU generator is used.
         """
+        check("noise", self, {name: own for name, own in self.ranges.items() if name != "network"})
         x = self._checked(x).to(next(self.parameters(), x).device)
         device = "cpu" if generator is None else generator.device
         draw = torch.randn if self.distribution == "gaussian" else torch.rand
@@ -160,6 +162,8 @@ class NoiseGenerator(nn.Module, metaclass=Declared):
                 f"noise: x is {tuple(x.shape)}, but this network needs images of at least "
                 f"{self.smallest} x {self.smallest} pixels"
             )
+        if x.dtype != torch.uint8 and not x.is_floating_point():
+            raise ValueError(f"noise: x is {x.dtype}, but must be floating, or uint8 images")
         return x.float() / 255 if x.dtype == torch.uint8 else x.float()
 
 

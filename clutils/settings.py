@@ -72,15 +72,18 @@ class Setting:
     unset: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError on a dial that leaves the range, or that moves in a way there is not."""
+        """Raise ValueError on a range without numbers, or a dial that leaves it or moves in no known way."""
+        if not self.lowest <= self.highest:
+            raise ValueError(f"setting: the range goes from {self.lowest:g} to {self.highest:g}")
         if self.dial is not None:
+            if len(self.dial) != 3:
+                raise ValueError(f"setting: the dial is {self.dial}, but must be (from, to, how)")
             low, high, how = self.dial
             one_of("setting: the dial", "last part", how, DIALS)
             allowed = all(map(replace(self, dial=None, entries=()).allows, (low, high)))
             if not allowed or low >= high or (how == "log" and low <= 0):
-                raise ValueError(
-                    f"setting: the dial goes from {low:g} to {high:g} ({how}), the range is {self}"
-                )
+                said = f"setting: the dial goes from {low:g} to {high:g} ({how}), the range is {self}"
+                raise ValueError(f"{said}; log starts above 0" if how == "log" and low <= 0 else said)
 
     def allows(self, value: Any) -> bool:
         if self.anything:
@@ -150,6 +153,9 @@ def setting(
     if within is None:
         within = Setting(anything=True)
     own = replace(within, **options) if isinstance(within, Setting) else Setting(within, *further, **options)
+    stated = default is not MISSING and default is not None and not isinstance(default, Mapping)
+    if stated and not own.allows(default):
+        raise ValueError(f"setting: the default is {default!r}, but must be {own}")
     given: Any = {"default_factory": dict} if isinstance(default, Mapping) else {"default": default}
     return field(**given, kw_only=kw_only, metadata={"setting": own, **(metadata or {})})
 

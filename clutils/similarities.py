@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+AGAINST = ("both views", "other view", "one way")  # whom an anchor of `two_views` has as negatives
+
 CHUNK, OF_A_CPU = 2**24, 2**16  # numbers of gathered keys at a time; on a CPU, what stays in its cache
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
 USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
@@ -281,6 +283,8 @@ class Batch:
 
     def pairs(self, against: str = "both views") -> Pairs:
         """Who is compared with whom: see `two_views`."""
+        if against not in AGAINST:
+            raise ValueError(f"two_views: against is {against!r}, but must be one of {', '.join(AGAINST)}")
         if self.labels is not None:
             return self.by_label(self.labels)
         if self.queue is not None:
@@ -408,7 +412,13 @@ def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
 
 
 def own_classes(labels: Tensor) -> Tensor:
-    """Labels (B,) in which each image without one (below 0) is a class of its own: int64, -1, -2, ..."""
+    """Labels (B,) in which each image without one (below 0) is a class of its own: int64, -1, -2, ...
+
+    Raises ValueError where they are no tensor of whole numbers.
+    """
+    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
+        what = labels.dtype if isinstance(labels, Tensor) else f"of type {type(labels).__name__}"
+        raise ValueError(f"labels are {what}, but must be a tensor of whole numbers, a class each")
     return torch.where(labels < 0, -1 - torch.arange(len(labels), device=labels.device), labels.long())
 
 

@@ -81,3 +81,13 @@ def test_effective_negatives_of_nt_xents_push_are_its_effective_negatives():
     positives, negatives = toys.random_similarities(6, 1, 30, torch.Generator().manual_seed(1))
     push = anatomy.forces(losses.NTXent(0.3), positives, negatives)[1]
     torch.testing.assert_close(anatomy.effective_negatives(push), anatomy.effective_negatives(negatives, 0.3))
+
+
+def test_the_push_on_false_negatives_quotes_what_does_not_fit():
+    z, labels = torch.eye(4), torch.tensor([0, 0, 1, 1])
+    share, who = anatomy.push_on_false_negatives, "push_on_false_negatives"
+    assert share(z, z, labels, 0.1).shape == (8,)
+    fails(lambda: share(z, z, labels / 5, 0.1), "labels are torch.float32")
+    fails(lambda: share(z, z, labels, 0), who, "temperature is 0")
+    fails(lambda: share(z, z, labels[:3], 0.1), who, "labels (3,)")
+    fails(lambda: share(z[:1], z[:1], labels[:1], 0.1), who, "z1 (1, 4)", "two images or more")

@@ -135,3 +135,11 @@ def test_bfloat16_is_chosen_by_the_processors_own_flags(monkeypatch):
     monkeypatch.setattr(encoders.Path, "read_text", absent)
     assert not encoders.computes_bfloat16.__wrapped__("cpu")
     assert not encoders.computes_bfloat16.__wrapped__("mps")
+
+
+@pytest.mark.parametrize(
+    "images", [torch.rand(2, 3, 8, 8) * 255, -torch.ones(2, 3, 8, 8), torch.full((2, 3, 8, 8), torch.nan)]
+)
+def test_float_images_beyond_black_and_white_are_refused_by_embed(images):
+    with pytest.raises(ValueError, match=r"embed: float images are in \[0, 1\], these are from"):
+        encoders.embed(encoders.build("conv16"), images)

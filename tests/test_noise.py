@@ -234,6 +234,21 @@ def test_a_setting_that_cannot_be_is_refused_by_name(settings, said):
         noise.NoiseGenerator(**settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("distribution", "laplace"), ("positive", "relu"), ("rms", -1.0)]
+)
+def test_a_setting_that_is_changed_to_what_cannot_be_is_refused_at_the_next_call(name, value):
+    generator = made()
+    setattr(generator, name, value)
+    with pytest.raises(ValueError, match=f"noise: {name} is {value!r}, but must be"):
+        generator(torch.rand(2, 3, 8, 8))
+
+
+def test_images_of_whole_numbers_are_refused_unless_they_are_uint8():
+    with pytest.raises(ValueError, match=r"noise: x is torch\.int64"):
+        made()(torch.zeros(2, 3, 8, 8, dtype=torch.int64))
+
+
 @pytest.mark.parametrize("x", [torch.rand(2, 1, 8, 8), torch.rand(2, 3), torch.rand(3, 8, 8), [1, 2]])
 def test_an_input_of_another_shape_is_refused_and_quoted(x):
     what = str(tuple(x.shape)) if isinstance(x, torch.Tensor) else "list"

@@ -181,9 +181,11 @@ def test_each_verdict_has_its_place_on_the_scale():
         (0.5, "learning: 50% of the way"),
         (0.99, "at the floor"),
         (1.0, "at the floor"),
+        (1.0005, "at the floor"),
+        (1.002, "below the best reachable: "),
     ):
         assert f" is {verdict}" in marks.says(marks.chance - learned * way)
-    assert " is at the floor: " in marks.says(marks.floor)
+    assert " is below the best reachable: " in marks.says(marks.floor) and marks.floor < marks.best
     assert " is below the floor: " in marks.says(marks.floor - 0.01)
     assert "A collapsed encoder gives the same value" in marks.says(marks.chance)
     assert "A collapsed encoder gives the same value" in anatomy.ruler(losses.Regression(), 64).says(0.0)
@@ -251,3 +253,11 @@ def test_a_curve_is_drawn_over_the_known_runs_and_its_loss_is_a_share_of_the_way
     assert "from chance to the best: 1 at step 40; " in said and ": -2.5 at step 40" in said
     curve.write_text("epoch,loss\n0,1\n")
     fails(lambda: known_runs.own_curve(curve, 1.0, 0.0), "needs a column step", "it has epoch, loss")
+
+
+def test_a_formula_that_gives_nan_is_named_and_not_read_as_the_floor():
+    class Lost(losses.NTXent):
+        def formula(self, pairs):
+            return super().formula(pairs) * math.nan
+
+    fails(lambda: anatomy.ruler(Lost(0.1), 64), "ruler: Lost", "is nan at all similarities 0", "K = 126")

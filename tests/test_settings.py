@@ -116,12 +116,19 @@ def test_what_can_be_turned_has_a_dial(kind, name, declared):
         ({"dial": (1, 21, "log")}, r"from 1 to 21 \(log\)"),
         ({"dial": (3, 1, "even")}, r"from 3 to 1"),
         ({"dial": (1, 2, "logarithmic")}, "last part is 'logarithmic', but must be one of even, log"),
-        ({"lowest": -1, "dial": (0, 20, "log")}, r"from 0 to 20 \(log\)"),
+        ({"lowest": -1, "dial": (0, 20, "log")}, r"from 0 to 20 \(log\).*log starts above 0"),
+        ({"dial": (1, 2)}, r"the dial is \(1, 2\), but must be \(from, to, how\)"),
+        ({"lowest": 21}, "the range goes from 21 to 20"),
     ],
 )
 def test_a_dial_outside_its_range_or_that_moves_in_no_known_way_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
         Setting(**{"lowest": 0, "highest": 20, "open_below": True} | given)
+
+
+def test_a_default_outside_its_own_range_is_refused_where_it_is_declared():
+    with pytest.raises(ValueError, match=r"the default is 1000\.0, but must be a number from 0 to 100"):
+        setting(0, 100, default=1000.0)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 
 from clutils import anatomy, losses, similarities
 from tests.losses import oracles
-from tests.losses.inputs import close, embeddings
+from tests.losses.inputs import close, embeddings, fails
 
 
 def unit(z):
@@ -60,3 +60,10 @@ def test_what_a_contrast_tells_is_computed_without_a_table_of_negatives(loss):
     pairs = loss.compare(*embeddings(6, 4))
     assert loss.formula(pairs).isfinite().all() and "negatives" not in vars(pairs)
     assert pairs.columns == pairs.negatives.shape[1]
+
+
+def test_a_misspelt_comparison_and_labels_that_are_no_whole_numbers_are_refused():
+    z = torch.eye(4)
+    fails(lambda: similarities.two_views(z, z, "both view"), "'both view'", "both views, other view, one way")
+    for labels in (torch.tensor([0.2, 0.4, 0.6, 0.8]), [0, 1, 0, 1]):
+        fails(lambda labels=labels: similarities.false_negatives(labels), "labels are", "whole numbers")

@@ -40,7 +40,7 @@ def slider(
     whole = all(isinstance(x, int) for x in (low, high, value, step or 1))
     kind = W.IntSlider if whole else W.FloatSlider
     step = step or (1 if whole else (high - low) / 100)
-    form = ",d" if whole else ".2f"
+    form = ",d" if whole else ".2f" if step >= 0.01 else ".3f"
     return kind(value, min=low, max=high, step=step, description=label, readout_format=form)
 
 

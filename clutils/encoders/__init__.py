@@ -182,6 +182,9 @@ def computes_bfloat16(device: str) -> bool:
     return not FLAGS_OF_BFLOAT16.isdisjoint(flags.split())
 
 
+OFF = 1e-3  # by which rounding may take a float image out of [0, 1]
+
+
 def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     """What an encoder makes of samples, of any kind in `KINDS`: (N, features) float32 on the CPU.
 
@@ -193,6 +196,10 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
         shapes = ", ".join(f"{kind} {kind.shape}" for kind in KINDS)
         raise ValueError(f"embed: the tensor is {what}, but must be {shapes}, at least one")
     kind_of(images, "embed: the tensor")
+    if images.ndim == 4 and images.is_floating_point():
+        low, high = (float(end) for end in images.aminmax())
+        if not (low >= -OFF and high <= 1 + OFF):  # nor NaN
+            raise ValueError(f"embed: float images are in [0, 1], these are from {low:.4g} to {high:.4g}")
     parameter = next(encoder.parameters(), images)
     with evaluating(encoder), torch.no_grad():
         parts = images.split(batch_size)

@@ -46,7 +46,7 @@ function turning(s, crowd) { // where W is lowest along the temperature, if that
     else high = Math.log(t);
   }
   const t = Math.exp(low);
-  return { mean, hardest, turns, t, W: sigmoid(contrast(s, crowd, t)) };
+  return { mean: Math.abs(mean) < 1e-12 ? 0 : mean, hardest, turns, t, W: sigmoid(contrast(s, crowd, t)) };
 }
 
 const opened = (name, found) => found.pull[0] * (UNSCALED.has(name) ? 1 : found.temperature ?? 1);

@@ -64,7 +64,7 @@ function ruler(app) {
   const learned = best === null || close ? null : (chance - state.value) / (chance - best), x = state.value;
   const verdict = learned === null ? "unknown" : x < floor - 1e-6 * Math.max(1, Math.abs(floor)) ? "below the floor"
     : learned < -data.near ? "above chance" : learned <= data.near ? "at chance"
-    : learned < 1 - data.near ? "learning" : "at the floor";
+    : learned < 1 - data.near ? "learning" : learned > 1 + data.past ? "below the best reachable" : "at the floor";
   return { K, n, chance, collapsed, best, floor, trained, unbounded, learned, verdict };
 }
 
@@ -79,6 +79,7 @@ function says(app, r) {
     "at chance": `It is at chance: ${chance}. Embeddings do not distinguish images.`,
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
     "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
+    "below the best reachable": `It is below the best reachable: with all images evenly apart it is ${four(r.best)}, so ${other}.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
   }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
 }
@@ -190,7 +191,7 @@ function draw(app) {
   p.note.textContent = all[0].W === null ? "" : "W";
   g.draw(app, all.map((x) => x.force.map((f) => (f === null ? null : Math.sign(f) * Math.sqrt(Math.abs(f) / most)))), null, own);
   const { chart } = app, forces = r.force.map((f) => Math.abs(f ?? 0)), high = Math.max(...forces) || 1;
-  const nice = [1, 1.5, 2, 3, 5, 7.5, 10].map((m) => m * 10 ** Math.floor(Math.log10(high))).find((m) => m >= high * 1.05);
+  const nice = [1, 1.5, 2, 3, 5, 7.5, 10, 15].map((m) => m * 10 ** Math.floor(Math.log10(high))).find((m) => m >= high * 1.05);
   chart.root.querySelector(".title").textContent = `4 · anchor ${label(app, a)}: ● its pull, │ each push`;
   chart.axes(chart.x, { low: 0, high: nice, label: "force" });
   const stem = (b) => `M${chart.X(r.row[b]).toFixed(1)} ${chart.Y(0)}V${chart.Y(Math.max(r.force[b], 0)).toFixed(1)}`;

@@ -136,29 +136,6 @@ def side_by_side(
 
 
 @style.in_course_style
-def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figure:
-    """Maps of the same images, each point coloured by how many of its true neighbours stayed with it.
-
-    found: name -> positions (N, 2), one to four; kept: name -> `maps.neighbours_kept` of it, (N,).
-    """
-    if not 1 <= len(found) <= 4 or set(found) != set(kept):
-        raise ValueError(
-            f"trusted: maps {', '.join(found)}, kept {', '.join(kept)}: one to four, of the same"
-        )
-    width = min(4.9, 10.6 / len(found))
-    figure, axes = new(width * len(found) + 0.9, width + 0.4, 1, len(found), squeeze=False)
-    for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
-        points = Points(ax, torch.zeros(len(positions), dtype=torch.int64), names=False)
-        points.update(positions)
-        (marks,) = points.marks
-        marks.set(array=np.asarray(kept[name]), cmap="cividis", clim=(0, 1), alpha=1.0)
-        ax.set_title(style.literal(f"{name}: {float(kept[name].mean()):.0%} kept"))
-    figure.colorbar(marks, ax=axes[0].tolist(), label="share of true neighbours kept", shrink=0.8)
-    shares = ", ".join(f"{name} {float(share.mean()):.0%}" for name, share in kept.items())
-    return describe(figure, f"Points coloured by the share of their true neighbours that stayed: {shares}.")
-
-
-@style.in_course_style
 def grid(found: Mapping[tuple[float, int], np.ndarray], labels: Tensor) -> Figure:
     """One set of embeddings, many maps: a column for each perplexity, a row for each seed.
 

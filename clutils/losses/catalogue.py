@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from clutils.settings import PLAIN
+
 COMPARES = {
     "both views": "both views as anchors, against the 2B - 2 views of other images",
     "other view": "both views as anchors, against the B - 1 other images of the opposite view",
@@ -39,13 +41,19 @@ class Entry:
 
 
 ASKED = ("paper", "year", "equation", "as_written")  # of a loss
+KNOWN = {  # what these of a loss may be
+    "against": frozenset(COMPARES),
+    "level": frozenset({"similarity", "feature", "batch"}),
+    "accepts": frozenset({"queue", "labels", "extra_views", "index"}),
+}
 
 
 def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula: bool = True) -> None:
     """Raise TypeError, naming the class, where a loss or a method of the package lacks what is asked of it.
 
     Its docstring (with the formula and the function that computes it, where it is a loss), what is `asked`,
-    a `setting` for each number in its body, and a name of its own: no other's in other case, either.
+    a `setting` for each number in its body, and a name of its own: no other's in other case, either. Its
+    settings have no name that the base class needs, and what it compares and accepts is known.
     """
     modules: dict[str, str] = {}
     for cls in classes:
@@ -62,8 +70,22 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
                 f"{who} has no docstring{' with its formula between $$ and $$' if formula else ''}"
             )
         for name, kind in inspect.get_annotations(cls).items():
-            if kind in (float, int, bool, "float", "int", "bool") and name not in cls.ranges:
+            if kind in (*PLAIN, "float", "int", "bool") and name not in cls.ranges:
                 raise TypeError(f"{who}.{name} is no setting: declare it as {name}: ... = setting(...)")
+        above = [base for base in cls.__mro__[1:] if base.__module__ != cls.__module__]
+        for name in cls.ranges:
+            others = [
+                base for base in above if name in vars(base) and name not in getattr(base, "ranges", ())
+            ]
+            if others or name == "training":  # torch's switch between training and evaluation
+                raise TypeError(f"{who}.{name} is taken: every loss or method has something of that name")
+        if formula:
+            for name, known in KNOWN.items():
+                given = getattr(cls, name)
+                unknown = {given} - known if isinstance(given, str) else set(given) - known
+                if unknown:
+                    said = ", ".join(sorted(known))
+                    raise TypeError(f"{who}.{name} has {', '.join(map(repr, sorted(unknown)))}, of {said}")
 
 
 def document(cls: Any) -> None:

@@ -116,7 +116,7 @@ def examine(
         on_stage("robustness")
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
-            unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
+            unknown["kept"] = "images lie too close together to measure how far a change moves them"
         if tsne and directions and found.mapped >= FEWEST:
             on_stage("t-SNE")
             found.tsne = maps.tsne(z[: found.mapped], seed=seed)

@@ -72,7 +72,7 @@ def fitting(
         unknown["input_gap"] = "what its first layer gives is not finite"
     if not gaps:
         reason = unknown.get("input_gap", "no layer stores statistics of its training images")
-        return None, f"how its images were normalised can't be told: {reason}; the images are fed as they are"
+        return None, f"the normalisation of its images is unknown: {reason}; the images are fed as they are"
     best, *equal = alike(gaps)
     beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:

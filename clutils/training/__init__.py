@@ -121,6 +121,8 @@ def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done = run.resumed_at_step = state["steps_done"]
     run.rows = state["history"]
+    for number, row in enumerate(run.rows, 1):  # until 27 November 2026 a setting called `step` stood there
+        row["step"] = number
     run.looks = state.get("looks", {})
     run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
 

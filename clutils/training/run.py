@@ -29,13 +29,11 @@ from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
 from clutils.training.settings import described
-from clutils.training.state import RunState
+from clutils.training.state import COLUMNS, RunState
 from clutils.training.step import step
 
 if TYPE_CHECKING:
     import pandas as pd
-
-COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity", "gradient_norm", "seconds")
 
 
 @described

@@ -20,6 +20,8 @@ from clutils.training import devices, optimisers, streams
 from clutils.training.schedules import Cosine
 from clutils.training.settings import PRECISIONS, STEPS, Settings, check_rate, names, plain, shortened
 
+COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity", "gradient_norm", "seconds")
+
 MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
@@ -183,8 +185,12 @@ class RunState:
         return found | {"learning_rate": self}
 
     def live_settings(self) -> dict[str, Any]:
-        """The values of `live`, without the learning rate, as the history has them."""
-        return plain({name: getattr(of, name) for name, of in self.live().items() if of is not self})
+        """The values of `live`, without the learning rate, as the history has them.
+
+        A setting that is called as one of `COLUMNS`, as iSogCLR's step, gets "(setting)" behind its name.
+        """
+        values = {name: getattr(of, name) for name, of in self.live().items() if of is not self}
+        return plain({f"{name} (setting)" if name in COLUMNS else name: of for name, of in values.items()})
 
     def compile_networks(self) -> None:
         """Compile them for this thread, where the settings say so; on a GPU also as CUDA graphs.

@@ -139,6 +139,13 @@ def test_a_place_in_the_link_that_can_not_be_is_left_out(opening, name, hash):
             assert "NaN" not in svg.inner_html()
 
 
+@pytest.mark.parametrize("seed", [48, 59, 99])
+def test_the_axis_of_forces_reaches_over_the_largest_whatever_its_first_digits(opening, seed):
+    loss = "NTXent" if seed == 59 else "CLIP"  # the largest is 9.5 to 10 times a power of ten
+    with opening("matrix", f"#loss={loss}&seed={seed}") as page:
+        assert all("NaN" not in svg.inner_html() for svg in page.page.locator("svg").all())
+
+
 def test_a_teacher_leaves_controls_out(opening, tmp_path):
     with opening("circle", "#hide=rate,seed,share") as page:
         names = page.ask("(app) => Object.keys(app.inputs)")

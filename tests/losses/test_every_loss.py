@@ -417,6 +417,17 @@ def of_the_package(name="Fresh", **body):
         ({"__annotations__": {"p": "float"}}, r"Fresh\.p is no setting"),
         ({"name": "NTXent"}, r"fresh\.NTXent: the name is taken, by clutils\.losses\.nt_xent"),
         ({"p": setting(0, 1), "__annotations__": {"p": float}}, r"Fresh\.p needs a default"),
+        (
+            {"level": setting(0, 1, default=1.0), "__annotations__": {"level": float}},
+            r"Fresh\.level is taken",
+        ),
+        (
+            {"training": setting(0, 1, default=1.0), "__annotations__": {"training": float}},
+            "training is taken",
+        ),
+        ({"against": "both view"}, r"Fresh\.against has 'both view', of both views, features, one way"),
+        ({"accepts": frozenset({"queue", "label"})}, r"Fresh\.accepts has 'label', of extra_views, index"),
+        ({"level": "similarities"}, r"Fresh\.level has 'similarities', of batch, feature, similarity"),
     ],
 )
 def test_a_loss_that_lacks_what_the_package_reads_is_refused_by_name(body, words):

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from clutils import losses
+from clutils import losses, training
 from tests.losses import oracles
 from tests.losses.inputs import embeddings, fails
+from tests.runs import DIGITS
 
 
 def of_one_size(seed=0):
@@ -73,3 +74,15 @@ def test_temperatures_stay_between_their_bounds_and_no_step_is_sogclr():
 def test_bounds_of_the_temperature_that_are_the_wrong_way_round_are_refused():
     fails(lambda: losses.ISogCLR(lowest=0.7, highest=0.05), "lowest is 0.7 but highest is 0.05")
     assert losses.ISogCLR(lowest=0.1, highest=0.1).lowest == 0.1
+
+
+def test_its_setting_called_step_leaves_the_number_of_the_step_in_the_history(tmp_path):
+    run = training.Run(data=DIGITS, loss=losses.ISogCLR(step=0.02), steps=3, batch_size=16)
+    run.step()
+    run.step()
+    run.rows[0]["step"] = run.rows[1]["step"] = 0.02  # as files have it from before
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=DIGITS)
+    again.step()
+    assert again.history["step"].tolist() == [1, 2, 3]
+    assert again.history["step (setting)"].tolist() == [0.02] * 3

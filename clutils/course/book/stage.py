@@ -32,7 +32,7 @@ WORKSPACE = {  # no file browser beside it
     "data": {"layout-restorer:data": {"left": {"collapsed": True, "visible": True, "widgets": []}}},
     "metadata": {"id": "default"},
 }
-LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "14px"}
+LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "16px"}
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 

@@ -68,7 +68,9 @@ def explore_key_ages(
         floor.set_ydata([others, others])
         age = queue_size // batch_size
         edge.set_xdata([age, age])
-        queue = f"With {batch_size} keys a step, the oldest of {queue_size:,} is {age} steps old"
+        queue = (
+            f"With {batch_size} keys a step, the oldest of {queue_size:,} is {age} step{'s' * (age > 1)} old"
+        )
         if age <= oldest:
             queue += f", and its cosine with today's key is {float(mean[age]):.2f}"
             queue += f" (keys of different images: {others:.2f})"

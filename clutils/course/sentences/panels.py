@@ -45,11 +45,11 @@ def adaptive_temperature(seen: float) -> Panel:
         here = float(adaptive(torch.tensor(seen), alpha, threshold))
         mark.set_data([seen], [here])
         name.set(x=seen - 0.03, y=here + 0.08, text="a run's first batch")
-        zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"
+        zero = "never 0" if alpha == 0 else f"0 at A = {threshold - 1 / alpha:.2f}"
         return (
             f"α = {alpha:g}, A₀ = {threshold:g}, without the floor: "
             f"τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "
-            f"{float(adaptive(torch.tensor(1.0), alpha, threshold)):.2f} τ₀ at A = 1; it is 0 {zero}"
+            f"{float(adaptive(torch.tensor(1.0), alpha, threshold)):.2f} τ₀ at A = 1; it is {zero}"
         )
 
     return panel(
