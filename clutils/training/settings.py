@@ -295,9 +295,14 @@ def plain(value: Any) -> Any:
     return None
 
 
+LONG = 200  # letters of what came in that an error quotes
+
+
 def shortened(value: Any) -> str:
-    """What came in, for an error: an array is said by its type and shape."""
+    """What came in, for an error: an array is said by its type and shape, what is long by its beginning."""
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     said = repr(value)
     short = shape is None or (len(said) < 80 and "\n" not in said)
-    return said if short else f"of type {kind}, {tuple(cast(Any, shape))}"
+    if not short:
+        return f"of type {kind}, {tuple(cast(Any, shape))}"
+    return said if len(said) <= LONG else f"of type {kind}, {said[:LONG]}…"

@@ -86,6 +86,10 @@ class RunState:
         if isinstance(value, torch.optim.Optimizer):
             own_rate = "run.optimiser.state.clear() clears its averages, run.learning_rate sets its rate"
             raise AttributeError(f"training: a run keeps its optimiser; {own_rate}")
+        if name in ("images", "labels"):
+            raise AttributeError(
+                f"training: {name} are fixed when a run is made; type training.Run(data=...)"
+            )
         if name in live:
             raise AttributeError(f"training: a run has no {name!r}; type {live[name]} = {said}")
         if name in (*names(), *own) and name != "learning_rate" and getattr(ours, "fset", None) is None:

@@ -281,6 +281,7 @@ def test_a_setting_out_of_range_is_named_with_its_step_and_can_be_set_right():
             r"is fixed when a run is made; type training\.Run\(method_settings=\{'queue_size': 8\}\)",
         ),
         ("optimiser", torch.optim.SGD([torch.zeros(1)]), r"run\.optimiser\.state\.clear\(\) clears"),
+        ("images", DIGITS.images, r"images are fixed when a run is made; type training\.Run\(data="),
         ("batch_size", 16, r"batch_size is fixed when a run is made; type training\.Run\(batch_size=16\)"),
         ("seed", 1, r"seed is fixed"),
         ("encoder", None, r"encoder is fixed"),
@@ -359,3 +360,9 @@ def test_what_follows_the_encoder_is_compiled_too(method, monkeypatch):
     made = run.method
     assert len(made.networks()) == (2 if method in ("moco", "byol") else 1)
     assert all(network._compiled_call_impl is not None for network in made.networks())
+
+
+def test_long_data_of_a_wrong_kind_are_quoted_by_their_beginning():
+    with pytest.raises(ValueError, match=r"data is of type list, \[\[1\.0, 1\.0.*…, but must be") as caught:
+        training.Run(data=[[1.0] * 64] * 500)
+    assert len(str(caught.value)) < 400

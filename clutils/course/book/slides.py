@@ -154,7 +154,7 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
     ]
     names = list(dict.fromkeys(slide.section for slide in slides))
     outline = "".join(f"<li>{inline(name)}</li>" for name in names)
-    sections.append(f"<section><h2>In this hour</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
+    sections.append(f"<section><h2>In this lecture</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
     before = ""
     for slide, after in zip(slides, [*slides[1:], None], strict=True):
         tell = [of_section(slide.section, said)] if slide.section != before else []
