@@ -31,8 +31,15 @@ def forces(
     - positives (A, P), negatives (A, K): cosine similarities; masks as in `loss.per_anchor`
     - options: handed on to `loss.per_anchor` (MACL's alignment)
 
-    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities.
+    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, and on
+    what is no loss or no tensor of floating numbers.
     """
+    if not isinstance(loss, base.Loss):
+        raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
+    for name, table in (("positives", positives), ("negatives", negatives)):
+        if not isinstance(table, Tensor) or not table.is_floating_point():
+            what = table.dtype if isinstance(table, Tensor) else f"of type {type(table).__name__}"
+            raise ValueError(f"forces: {name} is {what}, but must be a tensor of floating numbers")
     with torch.inference_mode(False), torch.enable_grad():
         positives = positives.detach().clone().requires_grad_()
         negatives = negatives.detach().clone().requires_grad_()

@@ -646,6 +646,8 @@ def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
             f"the dimensions differ"
         )
     one_device(who, train_z=train_z, test_z=test_z)
+    wider = torch.promote_types(train_z.dtype, test_z.dtype)  # NumPy's features are float64
+    train_z, test_z = train_z.to(wider), test_z.to(wider)
     train_y, test_y = as_classes(train_y, who, "train_y", train_z), as_classes(test_y, who, "test_y", test_z)
     return *_labelled(who, "training", train_z, train_y), test_z, test_y
 

@@ -280,6 +280,11 @@ def within(
     who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
 ) -> None:
     """Raise ValueError, quoting it, unless the value is in this range; options: of a `Setting`."""
+    if not lowest <= highest:
+        ends = f"at least {lowest:g} and at most {highest:g}"
+        raise ValueError(
+            f"{who}: {name} is {value!r}, but it would have to be {ends}: too few rows or numbers"
+        )
     Setting(lowest, highest, **options).check(who, name, value)
 
 

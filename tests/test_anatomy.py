@@ -91,3 +91,10 @@ def test_the_push_on_false_negatives_quotes_what_does_not_fit():
     fails(lambda: share(z, z, labels, 0), who, "temperature is 0")
     fails(lambda: share(z, z, labels[:3], 0.1), who, "labels (3,)")
     fails(lambda: share(z[:1], z[:1], labels[:1], 0.1), who, "z1 (1, 4)", "two images or more")
+
+
+def test_forces_quote_what_is_no_loss_and_no_floating_tensor():
+    s, n = torch.zeros(2, 1), torch.zeros(2, 3)
+    fails(lambda: anatomy.forces(losses.NTXent, s, n), "forces: loss is <class", "losses.NTXent(0.1)")
+    fails(lambda: anatomy.forces(losses.NTXent(0.1), s.numpy(), n), "positives is of type ndarray")
+    fails(lambda: anatomy.forces(losses.NTXent(0.1), s, n.long()), "negatives is torch.int64")

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -309,6 +310,7 @@ BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
         (lambda: measures.cka(Z, 0 * Z), "all 4 rows of z are equal"),
         (lambda: measures.neighbour_overlap(Z, Z[:3]), r"a is \(4, 3\) but b is \(3, 3\)"),
         (lambda: measures.neighbour_overlap(Z, Z, k=4), "k is 4, but must be a whole number from 1 to 3"),
+        (lambda: measures.neighbour_overlap(Z[:1], Z[:1], k=1), "k is 1.* at least 1 and at most 0"),
         (lambda: measures.bootstrap(Z), r"values is \(4, 3\)"),
         (lambda: measures.bootstrap(Y, confidence=1.0), "confidence is 1.0"),
         (lambda: measures.knn_accuracy(Z, Y, Z[:, :2], Y, k=1), r"but test_z is \(4, 2\): the dim"),
@@ -416,3 +418,10 @@ def test_a_test_row_of_zeros_is_wrong_and_a_training_row_of_zeros_has_no_vote():
         measures.knn_accuracy(train, y, test, wanted, k=3)
     with pytest.raises(ValueError, match=r"train_z \(3, 2\): every labelled row is a zero vector"):
         measures.knn_accuracy(0 * train, y, test, wanted, k=1)
+
+
+def test_features_of_numpy_and_of_torch_are_compared_in_the_wider_type():
+    (z, y), (test_z, test_y) = clusters(40, spread=1.5), clusters(40, spread=1.5, seed=1)
+    for measure in (partial(measures.knn_accuracy, k=5), measures.linear_probe, measures.average_precision):
+        found = torch.as_tensor(measure(z.double().numpy(), y, test_z, test_y))
+        torch.testing.assert_close(found, torch.as_tensor(measure(z.double(), y, test_z.double(), test_y)))
