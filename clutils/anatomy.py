@@ -244,7 +244,8 @@ class Ruler:
         elif learned < 1 - NEAR:
             said = f"learning: {learned:.0%} of the way from chance, {chance}, to {best}"
         elif learned > 1 + PAST:
-            said = f"below the best reachable: with all images evenly apart it is {self.best:.4g}, so {other}"
+            said = f"below the best reachable: evenly spread embeddings give {self.best:.4g}, so {other}"
+            said += ", or its embeddings suit this loss better"
         else:
             left = f"less than {NEAR:.0%} of the way from chance, {chance}, is left to {best}"
             said = f"at the floor: {left}{self._as_collapsed(self.best)}"
@@ -275,7 +276,7 @@ def ruler(
     NT-Xent: chance and collapse log(K + 1), best log(1 + K e^{-(1 + 1/(n - 1))/τ}), floor
     log(1 + K e^{-2/τ}). That no batch is better than the simplex follows for InfoNCE from its convexity and
     from ‖Σ z‖² ≥ 0, which keeps the mean of the negatives at -1/(n - 1) or above (of a queue this is assumed,
-    and of losses that weigh their negatives).
+    and of losses that weigh their negatives, and some batches are better there).
 
     In float64. A loss that needs vectors is given them, in as many dimensions as it takes: no floor and no
     `Stand`s. Of one without anchors (BarlowTwins, VICReg, SIGReg) the collapse alone means something. SSCL's

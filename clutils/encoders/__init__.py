@@ -199,7 +199,10 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     if images.ndim == 4 and images.is_floating_point():
         low, high = (float(end) for end in images.aminmax())
         if not (low >= -OFF and high <= 1 + OFF):  # nor NaN
-            raise ValueError(f"embed: float images are in [0, 1], these are from {low:.4g} to {high:.4g}")
+            raise ValueError(
+                f"embed: float images are in [0, 1], these are from {low:.4g} to {high:.4g}: clamp what a "
+                "change took out of it, and give images before their normalisation"
+            )
     parameter = next(encoder.parameters(), images)
     with evaluating(encoder), torch.no_grad():
         parts = images.split(batch_size)

@@ -79,7 +79,7 @@ function says(app, r) {
     "at chance": `It is at chance: ${chance}. Embeddings do not distinguish images.`,
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
     "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
-    "below the best reachable": `It is below the best reachable: with all images evenly apart it is ${four(r.best)}, so ${other}.`,
+    "below the best reachable": `It is below the best reachable: evenly spread embeddings give ${four(r.best)}, so ${other}, or its embeddings suit this loss better.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
   }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
 }

@@ -41,6 +41,7 @@ class Entry:
 
 
 ASKED = ("paper", "year", "equation", "as_written")  # of a loss
+TAKEN = {"training", "generator", "learning_rate"}  # what torch, a step and a run call something else
 KNOWN = {  # what these of a loss may be
     "against": frozenset(COMPARES),
     "level": frozenset({"similarity", "feature", "batch"}),
@@ -77,7 +78,7 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
             others = [
                 base for base in above if name in vars(base) and name not in getattr(base, "ranges", ())
             ]
-            if others or name == "training":  # torch's switch between training and evaluation
+            if others or name in TAKEN:
                 raise TypeError(f"{who}.{name} is taken: every loss or method has something of that name")
         if formula:
             for name, known in KNOWN.items():

@@ -14,7 +14,7 @@ from clutils.training.devices import device
 from clutils.training.run import Run
 from clutils.training.saved import save_run
 from clutils.training.schedules import Cosine
-from clutils.training.settings import Data, Settings, described, from_plain, usual_rate
+from clutils.training.settings import Data, Settings, described, from_plain, own_column, usual_rate
 from clutils.training.watcher import Watcher, watching
 
 __all__ = [
@@ -121,8 +121,9 @@ def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done = run.resumed_at_step = state["steps_done"]
     run.rows = state["history"]
-    for number, row in enumerate(run.rows, 1):  # until 27 November 2026 a setting called `step` stood there
-        row["step"] = number
+    for number, row in enumerate(run.rows, 1):
+        if row["step"] != number:  # see `saved.numbered`
+            row |= {own_column("step"): row["step"], "step": number}
     run.looks = state.get("looks", {})
     run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
 

@@ -158,5 +158,10 @@ def _courses(run: Comparable) -> dict[str, list[str]]:
     """Setting -> its value at each step, for those that can be turned."""
     kept, steps = run.configuration, taken(run.history)
     of_loss = (kept.get("loss") or {}).get("settings", ())
-    live = {"learning_rate", *of_loss, *(kept.get("method_settings") or ())} & set(steps.columns)
-    return {name: [format(value, ".9g") for value in steps[name].astype(float)] for name in live}
+    columns = {name: settings.own_column(name) for name in (*of_loss, *(kept.get("method_settings") or ()))}
+    columns["learning_rate"] = "learning_rate"
+    return {
+        name: [format(value, ".9g") for value in steps[column].astype(float)]
+        for name, column in columns.items()
+        if column in steps.columns
+    }

@@ -28,8 +28,8 @@ from clutils import data as datasets
 from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
-from clutils.training.settings import described
-from clutils.training.state import COLUMNS, RunState
+from clutils.training.settings import COLUMNS, described
+from clutils.training.state import RunState
 from clutils.training.step import step
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Run(RunState):
     def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """Features of the encoder, before the head: images (N, C, H, W) or an ImageSet -> (N, D) float32.
 
-        Raises ValueError on images of more or fewer channels than the run's own.
+        Raises ValueError on images of more or fewer channels than the run's own, and as `encoders.embed`.
         """
         return self._embedded(self.method.encoder, images)
 

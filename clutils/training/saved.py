@@ -24,6 +24,7 @@ import numpy as np
 
 from clutils import files, processes
 from clutils.training.provenance import provenance
+from clutils.training.settings import own_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +88,16 @@ def table_of(measured: Iterable[Mapping[str, float]], also: Sequence[str] = ()) 
 def taken(history: pd.DataFrame) -> pd.DataFrame:
     """A history's steps, without the row 0 of what was looked at before the first."""
     return history[history["step"] > 0]
+
+
+def numbered(history: pd.DataFrame) -> pd.DataFrame:
+    """A history with its steps counted: until 27 November 2026 iSogCLR's setting `step` stood there."""
+    given = history["step"]
+    if given.is_unique and not (given % 1).any():
+        return history
+    first = int(given.iloc[0] != 0)  # else the row of what was looked at before the first step
+    counted = range(first, first + len(history))
+    return history.assign(**{own_column("step"): given, "step": counted})
 
 
 # ---- to a folder -------------------------------------------------------------------------------------------
@@ -258,7 +269,7 @@ def read(folder: str | Path) -> SavedRun:
         name=folder.name,
         path=folder,
         configuration=_configuration(folder / CONFIG),
-        history=_table(folder / HISTORY, ("step", "loss")),
+        history=numbered(_table(folder / HISTORY, ("step", "loss"))),
         measured=_table(folder / MEASURED, COLUMNS) if (folder / MEASURED).exists() else table_of(()),
         map=_map(folder / MAP) if (folder / MAP).exists() else None,
     )

@@ -295,6 +295,14 @@ def plain(value: Any) -> Any:
     return None
 
 
+COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity", "gradient_norm", "seconds")
+
+
+def own_column(name: str) -> str:
+    """A setting's column in the history: its name, and where one of `COLUMNS` has that, with "(setting)"."""
+    return f"{name} (setting)" if name in COLUMNS else name
+
+
 LONG = 200  # letters of what came in that an error quotes
 
 

@@ -18,9 +18,16 @@ from clutils.methods.base import learned_by
 from clutils.settings import did_you_mean, one_of
 from clutils.training import devices, optimisers, streams
 from clutils.training.schedules import Cosine
-from clutils.training.settings import PRECISIONS, STEPS, Settings, check_rate, names, plain, shortened
-
-COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity", "gradient_norm", "seconds")
+from clutils.training.settings import (
+    PRECISIONS,
+    STEPS,
+    Settings,
+    check_rate,
+    names,
+    own_column,
+    plain,
+    shortened,
+)
 
 MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
@@ -189,12 +196,10 @@ class RunState:
         return found | {"learning_rate": self}
 
     def live_settings(self) -> dict[str, Any]:
-        """The values of `live`, without the learning rate, as the history has them.
-
-        A setting that is called as one of `COLUMNS`, as iSogCLR's step, gets "(setting)" behind its name.
-        """
-        values = {name: getattr(of, name) for name, of in self.live().items() if of is not self}
-        return plain({f"{name} (setting)" if name in COLUMNS else name: of for name, of in values.items()})
+        """The values of `live`, without the learning rate, as the history has them, by `own_column`."""
+        return plain(
+            {own_column(name): getattr(of, name) for name, of in self.live().items() if of is not self}
+        )
 
     def compile_networks(self) -> None:
         """Compile them for this thread, where the settings say so; on a GPU also as CUDA graphs.

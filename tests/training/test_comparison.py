@@ -145,3 +145,22 @@ def test_two_results_of_one_seed_are_two_rows_and_the_devices_are_told():
     table = comparison.table([first, other])
     assert table["knn"].tolist() == [0.8, 0.5]
     assert [row["device"] for row in table["differs"]] == ["cpu", "cuda"]
+
+
+def test_a_setting_called_step_is_turned_when_it_is_and_not_by_each_step(tmp_path):
+    def run_of(seed: int, first: float, turned: bool) -> SavedRun:
+        run = small(loss=losses.ISogCLR(step=first), seed=seed, steps=4, batch_size=16)
+        advance(run, 2)
+        if turned:
+            run.loss.step = 0.05
+        advance(run, 2)
+        training.save_run(run, tmp_path / f"{seed}-{turned}")
+        return saved.read(tmp_path / f"{seed}-{turned}")
+
+    steady, turned = run_of(0, 0.05, False), run_of(1, 0.01, True)
+    assert comparison.table([steady, turned])["turned"].tolist() == [{}, {"step": 1}]  # two lines
+    old = turned.history.assign(step=turned.history["step (setting)"]).drop(columns="step (setting)")
+    old.to_csv(tmp_path / "1-True" / "history.csv", index=False)  # as until 27 November 2026
+    again = saved.read(tmp_path / "1-True")
+    assert again.history["step"].tolist() == [1, 2, 3, 4]
+    assert comparison.table([steady, again])["turned"].tolist() == [{}, {"step": 1}]
