@@ -216,7 +216,7 @@ class Ruler:
     unbounded: str = ""
 
     def says(self, value: float) -> str:
-        """One sentence: is such a loss normal? Above or at chance, learning, at the floor, below it."""
+        """One sentence: is such a loss normal? Above or at chance, learning, at the best, below it."""
         if not math.isfinite(value):
             raise ValueError(f"ruler: value is {value}, but must be a finite number")
         if self.chance is None:
@@ -245,10 +245,11 @@ class Ruler:
             said = f"learning: {learned:.0%} of the way from chance, {chance}, to {best}"
         elif learned > 1 + PAST:
             said = f"below the best reachable: evenly spread embeddings give {self.best:.4g}, so {other}"
-            said += ", or its embeddings suit this loss better"
+            if not (self.loss.startswith("NTXent(") and 2 * self.n - 2 == self.K):  # where that is proven
+                said += ", or another arrangement of its images suits this loss better"
         else:
-            left = f"less than {NEAR:.0%} of the way from chance, {chance}, is left to {best}"
-            said = f"at the floor: {left}{self._as_collapsed(self.best)}"
+            left = f"{self.best:.4g}; less than {NEAR:.0%} of the way from chance, {chance}, is left"
+            said = f"at the best reachable: {left}{self._as_collapsed(self.best)}"
         return f"A loss of {value:g} is {said}."
 
     def _as_collapsed(self, mark: float) -> str:

@@ -179,12 +179,14 @@ def test_each_verdict_has_its_place_on_the_scale():
         (-0.01, "at chance"),
         (0.0, "at chance"),
         (0.5, "learning: 50% of the way"),
-        (0.99, "at the floor"),
-        (1.0, "at the floor"),
-        (1.0005, "at the floor"),
+        (0.99, "at the best reachable"),
+        (1.0, "at the best reachable"),
+        (1.0005, "at the best reachable"),
         (1.002, "below the best reachable: "),
     ):
         assert f" is {verdict}" in marks.says(marks.chance - learned * way)
+    assert marks.says(marks.floor + 1e-9).endswith("another K, setting or scale.")  # as is proven for InfoNCE
+    assert "another arrangement" in anatomy.ruler(losses.NTXent(0.5), 64, 64).says(marks.floor + 0.1)
     assert " is below the best reachable: " in marks.says(marks.floor) and marks.floor < marks.best
     assert " is below the floor: " in marks.says(marks.floor - 0.01)
     assert "A collapsed encoder gives the same value" in marks.says(marks.chance)
@@ -227,7 +229,7 @@ def test_with_labels_the_best_is_a_point_a_class_and_not_that_of_pairs():
         by_hand += size / 256 * math.log(positives + negatives * math.exp(-(1 + 1 / 9) / 0.1))
     assert marks.best == pytest.approx(by_hand, rel=1e-9) and marks.best == pytest.approx(3.203, abs=1e-3)
     assert marks.chance == pytest.approx(math.log(255)) == marks.collapsed
-    assert "learning: 96% of the way" in marks.says(3.3) and "at the floor" in marks.says(3.21)
+    assert "learning: 96% of the way" in marks.says(3.3) and "at the best reachable" in marks.says(3.21)
     assert "below the floor" in marks.says(marks.floor - 0.01) and marks.floor <= marks.best
     fails(lambda: anatomy.ruler(losses.NTXent(0.1), 128, classes=10), "classes is 10, but NTXent takes no")
     fails(lambda: anatomy.ruler(losses.SupCon(0.1), 128, 64, classes=10), "of a queue no labels are known")

@@ -64,7 +64,7 @@ function ruler(app) {
   const learned = best === null || close ? null : (chance - state.value) / (chance - best), x = state.value;
   const verdict = learned === null ? "unknown" : x < floor - 1e-6 * Math.max(1, Math.abs(floor)) ? "below the floor"
     : learned < -data.near ? "above chance" : learned <= data.near ? "at chance"
-    : learned < 1 - data.near ? "learning" : learned > 1 + data.past ? "below the best reachable" : "at the floor";
+    : learned < 1 - data.near ? "learning" : learned > 1 + data.past ? "below the best reachable" : "at the best reachable";
   return { K, n, chance, collapsed, best, floor, trained, unbounded, learned, verdict };
 }
 
@@ -78,8 +78,8 @@ function says(app, r) {
     "above chance": `It is above chance: ${chance}, so positives are less alike than negatives, or ${other}.`,
     "at chance": `It is at chance: ${chance}. Embeddings do not distinguish images.`,
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
-    "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
-    "below the best reachable": `It is below the best reachable: evenly spread embeddings give ${four(r.best)}, so ${other}, or its embeddings suit this loss better.`,
+    "at the best reachable": `It is at the best reachable: ${four(r.best)}; ${chance}, and hardly anything is left.`,
+    "below the best reachable": `It is below the best reachable: evenly spread embeddings give ${four(r.best)}, so ${other}${app.state.loss === "NTXent" && r.K === 2 * r.n - 2 ? "" : ", or another arrangement of its images suits this loss better"}.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
   }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
 }

@@ -259,7 +259,7 @@ def healthy(f: Facts) -> Diagnosis | None:
         says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
         says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
         if f.raw[at] >= f.own[at]:
-            says += ", no lower"
+            says += ", which is no lower"
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)

@@ -90,14 +90,22 @@ def taken(history: pd.DataFrame) -> pd.DataFrame:
     return history[history["step"] > 0]
 
 
-def numbered(history: pd.DataFrame) -> pd.DataFrame:
-    """A history with its steps counted: until 27 November 2026 iSogCLR's setting `step` stood there."""
+def numbered(history: pd.DataFrame, measured: pd.DataFrame | None = None) -> pd.DataFrame:
+    """A history with its steps counted: until 27 November 2026 iSogCLR's setting `step` stood there.
+
+    What was looked at stood in the wrong rows then: it comes from the table of what was measured.
+    """
     given = history["step"]
     if given.is_unique and not (given % 1).any():
         return history
-    first = int(given.iloc[0] != 0)  # else the row of what was looked at before the first step
+    first = int(history["loss"].notna().iloc[0])  # else the row of what was looked at before the first step
     counted = range(first, first + len(history))
-    return history.assign(**{own_column("step"): given, "step": counted})
+    history = history.assign(**{own_column("step"): given, "step": counted})
+    if measured is not None:
+        by_step = measured.drop_duplicates("step", keep="last").set_index("step")
+        for name in set(by_step) & set(history):
+            history[name] = history["step"].map(by_step[name])
+    return history
 
 
 # ---- to a folder -------------------------------------------------------------------------------------------
@@ -265,12 +273,13 @@ def read(folder: str | Path) -> SavedRun:
             raise FileNotFoundError(f"{folder} holds no whole run: there is no {name} in it")
     if not zipfile.is_zipfile(folder / CHECKPOINT):
         raise ValueError(f"{folder / CHECKPOINT} is damaged: it does not end as a checkpoint does")
+    measured = _table(folder / MEASURED, COLUMNS) if (folder / MEASURED).exists() else table_of(())
     return SavedRun(
         name=folder.name,
         path=folder,
         configuration=_configuration(folder / CONFIG),
-        history=numbered(_table(folder / HISTORY, ("step", "loss"))),
-        measured=_table(folder / MEASURED, COLUMNS) if (folder / MEASURED).exists() else table_of(()),
+        history=numbered(_table(folder / HISTORY, ("step", "loss")), measured),
+        measured=measured,
         map=_map(folder / MAP) if (folder / MAP).exists() else None,
     )
 

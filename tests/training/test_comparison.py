@@ -3,9 +3,11 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clutils import losses, training, views
+from clutils.figures import known_runs
 from clutils.training import comparison, saved
 from clutils.training.saved import Map, SavedRun
 from tests.runs import advance, small
@@ -164,3 +166,14 @@ def test_a_setting_called_step_is_turned_when_it_is_and_not_by_each_step(tmp_pat
     again = saved.read(tmp_path / "1-True")
     assert again.history["step"].tolist() == [1, 2, 3, 4]
     assert comparison.table([steady, again])["turned"].tolist() == [{}, {"step": 1}]
+    assert known_runs.own_curve(tmp_path / "1-True" / "history.csv", 1.0, 0.0)["step"].tolist() == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    looked = pd.DataFrame({"step": [0, 2], "knn": [0.1, 0.4], "effective_rank": [9.0, 5.0]})
+    before = pd.DataFrame({"step": 0, "loss": [np.nan, 2.0, 1.5, 1.0], "knn": 0.1})  # a setting of 0, a look
+    assert saved.numbered(before, looked)["step"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(saved.numbered(before, looked)["knn"], [0.1, np.nan, 0.4, np.nan])
+    assert saved.numbered(before[1:])["step"].tolist() == [1, 2, 3]
