@@ -31,15 +31,15 @@ def forces(
     - positives (A, P), negatives (A, K): cosine similarities; masks as in `loss.per_anchor`
     - options: handed on to `loss.per_anchor` (MACL's alignment)
 
-    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, and on
-    what is no loss or no tensor of floating numbers.
+    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, for a
+    class in place of a loss, and for similarities that are not a floating-point tensor.
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
     for name, table in (("positives", positives), ("negatives", negatives)):
         if not isinstance(table, Tensor) or not table.is_floating_point():
             what = table.dtype if isinstance(table, Tensor) else f"of type {type(table).__name__}"
-            raise ValueError(f"forces: {name} is {what}, but must be a tensor of floating numbers")
+            raise ValueError(f"forces: {name} is {what}, but must be a floating-point tensor")
     with torch.inference_mode(False), torch.enable_grad():
         positives = positives.detach().clone().requires_grad_()
         negatives = negatives.detach().clone().requires_grad_()
@@ -304,7 +304,7 @@ def ruler(
     loss = copy.copy(loss)  # what a call leaves on it is of training
     loss.check_inputs = True
     loss.effective_temperature = None
-    anchors = loss.against in ("both views", "other view", "one way")
+    anchors = loss.against in similarities.AGAINST
     K = similarities.count(batch_size, loss.against, queue) if anchors else None
     n = batch_size if queue is None else queue + 1
     name = f"{loss.name}({loss.extra_repr()})"
