@@ -17,7 +17,7 @@ from torch import Tensor
 from clutils import similarities
 from clutils.data import SentenceSet, sentences
 from clutils.data.sets import SampleSet
-from clutils.settings import one_device, within
+from clutils.settings import one_device, one_of, within
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
 NEIGHBOURS, PROBED = 20, 750  # of numbers by name: k of kNN, and how many labels train the linear probe
@@ -299,6 +299,7 @@ def bootstrap(
     if values.ndim != 1 or not len(values) or not values.isfinite().all():
         raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
     within("bootstrap", "confidence", confidence, 0, 1, open_below=True, open_above=True)
+    within("bootstrap", "draws", draws, 1, whole=True)
     dice = torch.Generator().manual_seed(seed)
     means = torch.stack(
         [values[torch.randint(len(values), (len(values),), generator=dice)].mean() for _ in range(draws)]
@@ -582,7 +583,8 @@ BY_NAME: dict[str, Metric] = {
 
 
 def by_name(name: str, features: Features) -> float:
-    """The number of `BY_NAME`; raises ValueError where these features do not have it, as collapsed ones."""
+    """The number of `BY_NAME`; raises ValueError on another name, and where these features do not have it."""
+    one_of("measures.by_name", "name", name, tuple(BY_NAME))
     found = BY_NAME[name].measure(features)
     return found.mean().item() if isinstance(found, Tensor) else found
 

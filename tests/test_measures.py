@@ -219,6 +219,10 @@ def test_the_bootstrap_interval_of_a_share_is_near_the_normal_one_and_repeatable
     assert low == pytest.approx(0.25 - half, abs=0.006) and high == pytest.approx(0.25 + half, abs=0.006)
     assert measures.bootstrap(share, draws=50) == measures.bootstrap(share, draws=50)
     assert measures.bootstrap(torch.ones(9)) == (1, 1)
+    # the mean of two draws out of {0, 1} is 0, 1/2 or 1, with probabilities 1/4, 1/2 and 1/4; that of six
+    # out of five 0 and a 1 is 4/6 or more in 0.9 % of the cases, 3/6 in 5.4 %, 2/6 in 20 %
+    assert measures.bootstrap([0.0, 1.0]) == (0, 1)
+    assert measures.bootstrap([0.0] * 5 + [1.0]) == (0, 0.5)
 
 
 def test_a_spectrum_handed_on_gives_the_same_ranks():
@@ -313,6 +317,8 @@ BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
         (lambda: measures.neighbour_overlap(Z[:1], Z[:1], k=1), "k is 1.* at least 1 and at most 0"),
         (lambda: measures.bootstrap(Z), r"values is \(4, 3\)"),
         (lambda: measures.bootstrap(Y, confidence=1.0), "confidence is 1.0"),
+        (lambda: measures.bootstrap(Y, draws=0), "draws is 0"),
+        (lambda: measures.by_name("kn", measures.Features(Z)), "name is 'kn', but must be one of .*knn"),
         (lambda: measures.knn_accuracy(Z, Y, Z[:, :2], Y, k=1), r"but test_z is \(4, 2\): the dim"),
         (lambda: measures.knn_accuracy(Z, Y, Z, Y, k=1, temperature=0.0), "temperature is 0.0"),
         (lambda: measures.linear_probe(Z, 0 * Y, Z, Y), "every training label is 0"),

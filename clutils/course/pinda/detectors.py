@@ -115,25 +115,6 @@ def boundary_band(masks: Tensor, width: int) -> Tensor:
     return reached_from(masks) & reached_from(~masks)
 
 
-def bootstrap_interval(values: Tensor | np.ndarray, seed: int = 0) -> tuple[float, float]:
-    """(low, high) of the mean over images: where 95 % of the means of resampled images lie.
-
-    values: (N,), one number an image, N >= 2. The percentile bootstrap (Efron 1979), 2000 times N images
-    drawn with replacement. It holds the model fixed: what another training seed would change, it doesn't see.
-    """
-    values = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values, np.float64)
-    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
-        raise ValueError(
-            f"bootstrap_interval: values are {values.shape}, {np.isfinite(values).sum()} of them finite; "
-            "(N,) finite ones, N >= 2, are needed"
-        )
-    from scipy import stats
-
-    drawn = {"n_resamples": 2000, "batch": 100, "random_state": np.random.default_rng(seed)}
-    found = stats.bootstrap((values,), np.mean, confidence_level=0.95, method="percentile", **drawn)
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
-
-
 def _grey(who: str, images: Tensor) -> Tensor:
     """(N, C, H, W) -> float64 (N, H, W); 8 bits become 0 to 1."""
     if images.dim() != 4 or images.shape[1] not in (1, 3) or min(images.shape[2:]) < 1:

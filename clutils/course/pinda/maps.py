@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from clutils import encoders
+from clutils import encoders, measures
 from clutils.course.pinda import detectors
 from clutils.data import ImageSet
 
@@ -72,6 +72,6 @@ def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
         for what, against in (("object", masks), ("outline", band)):
             each = detectors.auroc(values, against)
             row[what] = each.mean().item()
-            row[f"{what}_low"], row[f"{what}_high"] = detectors.bootstrap_interval(each)
+            row[f"{what}_low"], row[f"{what}_high"] = measures.bootstrap(each)
         rows.append(row)
     return pd.DataFrame(rows)

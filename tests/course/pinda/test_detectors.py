@@ -161,23 +161,6 @@ def test_the_band_does_not_follow_the_border_of_the_picture() -> None:
     assert band[0, :, 3:5].all() and band.sum() == 16
 
 
-def test_the_interval_is_the_normal_one_where_values_are_many() -> None:
-    values = np.random.default_rng(4).uniform(size=2000)
-    low, high = detectors.bootstrap_interval(values)
-    reach = 1.96 * values.std() / math.sqrt(2000)
-    assert low == pytest.approx(values.mean() - reach, abs=0.1 * reach)
-    assert high == pytest.approx(values.mean() + reach, abs=0.1 * reach)
-    assert (low, high) == detectors.bootstrap_interval(torch.from_numpy(values))
-    assert (low, high) != detectors.bootstrap_interval(values, seed=1)
-
-
-def test_the_interval_of_two_values_is_what_counting_says() -> None:
-    # the mean of two draws out of {0, 1} is 0, 1/2 or 1, with probabilities 1/4, 1/2 and 1/4; that of six
-    # out of five 0 and a 1 is 4/6 or more in 0.9 % of the cases, 3/6 in 5.4 %, 2/6 in 20 %
-    assert detectors.bootstrap_interval(np.array([0.0, 1.0])) == (0, 1)
-    assert detectors.bootstrap_interval(np.array([0.0] * 5 + [1.0])) == (0, 0.5)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -190,8 +173,6 @@ def test_the_interval_of_two_values_is_what_counting_says() -> None:
         (lambda: detectors.boundary_band(torch.zeros(2, 4, 4, dtype=torch.bool), 1), "image 0 is empty"),
         (lambda: detectors.boundary_band(torch.ones(2, 4, 4, dtype=torch.bool), 1), "image 0 is full"),
         (lambda: detectors.boundary_band(torch.eye(4).bool()[None], 0), "width is 0"),
-        (lambda: detectors.bootstrap_interval(torch.tensor([1.0, math.nan])), "1 of them finite"),
-        (lambda: detectors.bootstrap_interval(torch.ones(2, 2)), r"values are \(2, 2\)"),
     ],
 )
 def test_what_has_no_answer_says_what_came_in(call, message: str) -> None:

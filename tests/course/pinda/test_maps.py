@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import data
+from clutils import data, measures
 from clutils.course.pinda import detectors, maps
 
 SCENES = data.load("scenes", limit=60)
@@ -50,7 +50,7 @@ def test_the_measure_is_the_mean_auroc_per_picture_of_object_and_outline_with_it
     assert table.loc["noise", "object"] == pytest.approx(0.5, abs=0.02)
     expected = detectors.auroc(found["noise"], band)
     assert table.loc["noise", "outline"] == pytest.approx(expected.mean().item())
-    low, high = detectors.bootstrap_interval(expected)
+    low, high = measures.bootstrap(expected)
     assert (table.loc["noise", "outline_low"], table.loc["noise", "outline_high"]) == (low, high)
     assert low < expected.mean() < high
 
