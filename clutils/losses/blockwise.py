@@ -47,10 +47,12 @@ def images(loss: Any, batch: Batch) -> int:
     """How many images' anchors are computed at a time, at least one: `loss.block_size`, or what suits."""
     count, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
     columns = similarities.count(count, loss.against, queue)
-    anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.first.is_cuda else NUMBERS) // columns)
-    one_each = batch.queue is not None or loss.against == "one way"
-    if loss.against == "other view" and loss.block_size is None:
-        one_each = one_each or count <= anchors  # all of them: their one table serves both ways
+    numbers = ON_A_GPU if batch.first.is_cuda else NUMBERS
+    anchors = loss.block_size or max(FEWEST, numbers // columns)
+    one_each = queue is not None or loss.against == "one way"
+    both_ways = loss.against == "other view" and queue is None
+    if both_ways and loss.block_size is None and count**2 <= 4 * numbers:
+        return count  # all of them: their one table serves both ways, and is made once
     return anchors if one_each else max(1, anchors // 2)
 
 
