@@ -1,10 +1,11 @@
-"""What it brings that glibc keeps a step's memory for the next one (`clutils/__init__.py`), on Linux.
+"""What it brings that glibc keeps the memory of a training step for the next one, on Linux, on a CPU.
 
     python benchmarks/memory.py [--turns 7] [--record]
 
-Two processes take turns, one with glibc's own settings (an environment variable of glibc's is set, and the
-package leaves it at that), one as the package sets it. Printed for each case: how many times as long a step
-takes without (median of the turns, lowest, highest; the first does not count), and the peak memory of both.
+Two processes take turns: one as the package has it (`training.devices.memory_kept`), one with glibc left as it
+is. Printed for each case: how many times as long a step takes without (median of the turns, lowest, highest;
+the first turn does not count), and the peak memory of both. Last the same of `encoders.embed`, whose batches
+are 128 instead of 512 images, so that it needs no such help.
 --record adds the rows to benchmarks/records/memory.csv.
 """
 
@@ -19,10 +20,12 @@ import sys
 import time
 from collections.abc import Callable
 
+import torch
 from throughput import ratio
 
 from clutils import data, encoders, training
 from clutils.course import records
+from clutils.training import devices
 
 CASES = (  # what, encoder, batch, precision, how many a turn
     ("step", "conv16", 64, "float32", 20),
@@ -30,24 +33,25 @@ CASES = (  # what, encoder, batch, precision, how many a turn
     ("step", "conv16", 256, "bfloat16", 8),
     ("step", "conv32", 256, "float32", 4),
     ("step", "resnet18", 32, "float32", 1),
-    ("embed", "conv16", 512, "float32", 1),
+    ("embed", "conv16", 128, "float32", 1),
 )
-WITHOUT = {"MALLOC_PERTURB_": "0"}  # glibc's own value: it changes nothing but that it is there
 
 
-def work(what: str, encoder: str, batch: int, precision: str) -> Callable[[], object]:
+def work(what: str, encoder: str, batch: int, precision: str, before: bool) -> Callable[[], object]:
     if what == "embed":
-        images = data.load("scenes", limit=5120).images
-        return lambda: encoders.embed(encoders.build(encoder), images, batch)
+        images, network = data.load("scenes", limit=5120).images, encoders.build(encoder)
+        return lambda: encoders.embed(network, images, 512 if before else None)
+    if before:
+        devices._glibc = lambda: None
     images = data.load("scenes", limit=4 * batch).images
     settings = {"batch_size": batch, "precision": precision, "steps": 10**6, "device": "cpu"}
     return training.Run("simclr", None, images, encoder, **settings).step
 
 
-def answer(case: int) -> None:
+def answer(case: int, before: bool) -> None:
     """In a child: for each line of stdin one turn; its seconds and the peak so far in MB, as JSON."""
     *of, times = CASES[case]
-    way = work(*of)
+    way = work(*of, before)
     for _ in sys.stdin:
         began = time.perf_counter()
         for _ in range(times):
@@ -61,33 +65,36 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--before", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case is not None:
-        return answer(options.case)
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+        return answer(options.case, options.before)
+    if devices._glibc() is None:
+        parser.error("memory is left as it is here: another C library than glibc, or thresholds of your own")
     for number, (what, encoder, batch, precision, times) in enumerate(CASES):
         if precision == "bfloat16" and not encoders.computes_bfloat16("cpu"):
             continue
         command = [sys.executable, __file__, "--case", str(number)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        sides = [subprocess.Popen(command, env=own | more, **pipes) for more in (WITHOUT, {})]
-        found: list[list[float]] = [[], []]
-        peaks = [0.0, 0.0]  # MB
+        sides = [subprocess.Popen([*command, *more], **pipes) for more in (["--before"], [])]
+        seconds: list[list[float]] = [[], []]
+        peaks = [0.0, 0.0]
         for turn in range(options.turns + 1):
-            for side, child in enumerate(sides):
-                print(turn, file=child.stdin, flush=True)
-                seconds, peaks[side] = json.loads(child.stdout.readline())
-                found[side] += [seconds] if turn else []
+            for side in (0, 1) if turn % 2 else (1, 0):  # neither always first
+                print(turn, file=sides[side].stdin, flush=True)
+                took, peaks[side] = json.loads(sides[side].stdout.readline())
+                seconds[side] += [took] if turn else []
         for child in sides:
             child.communicate()
         row = {"command": f"python benchmarks/memory.py --turns {options.turns} --record", "what": what}
-        row |= {"encoder": encoder, "batch_size": batch, "precision": precision} | ratio(*found)
+        row |= {"encoder": encoder, "batch_size": batch, "precision": precision} | ratio(*seconds)
         row |= {
-            "milliseconds": min(found[1]) / times * 1000,
-            "peak_mb_without": peaks[0],
+            "milliseconds": min(seconds[1]) / times * 1000,
+            "peak_mb_before": peaks[0],
             "peak_mb": peaks[1],
         }
-        records.keep("memory", row | {"load": os.getloadavg()[0]}, options.record)
+        row |= {"threads": torch.get_num_threads(), "load": os.getloadavg()[0]}
+        records.keep("memory", row, options.record)
 
 
 if __name__ == "__main__":

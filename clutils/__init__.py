@@ -4,7 +4,6 @@ Modules load when they are first named, so `import clutils` costs next to nothin
 `from clutils import losses, anatomy` loads those two alone.
 """
 
-import ctypes
 import importlib
 import os
 import pkgutil
@@ -16,25 +15,6 @@ __version__ = "0.1.0"
 # they wait for isn't running, and a training step takes five times as long or more: let them sleep instead.
 # It works for what is started from here on (JupyterLab's kernels, a command), not for a torch already loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-# glibc hands the memory of a step back to the system at once, and the next step gets it again page by page:
-# on a CPU up to half of its time. Blocks of up to 128 MiB now stay here, 512 MiB in a row at most.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-
-
-def _keep_freed_memory() -> bool:
-    """Whether it stays: not without glibc, nor where the user has settings of their own for it."""
-    if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # macOS or another C library; Windows
-        return False
-    # the second alone would fix the first at 128 KiB
-    return mallopt(M_MMAP_THRESHOLD, 128 * 2**20) == 1 and mallopt(M_TRIM_THRESHOLD, 512 * 2**20) == 1
-
-
-_keep_freed_memory()
 
 
 def _modules() -> list[str]:

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -388,37 +387,6 @@ def test_nothing_before_the_figures_loads_what_draws_nor_a_step_torchs_compiler(
     step = "training.Run(data=torch.zeros(64, 3, 32, 32, dtype=torch.uint8).random_(), batch_size=32).step()"
     assert loaded(f"import torch; from clutils import training; {step}", (*heavy, "torch._dynamo")) == set()
     assert loaded("from clutils import figures", ("ipywidgets",)) == set()
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="not with glibc, so memory is left as it is")
-def test_a_process_keeps_the_memory_of_a_step_unless_told_otherwise():
-    """Pages of memory that the system has to hand out again, for 64 MiB that were freed just before."""
-    code = """
-import ctypes, resource, clutils
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-for _ in range(2):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    block = libc.malloc(2**26)
-    ctypes.memset(block, 1, 2**26)
-    libc.free(block)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize() // 2**20)
-"""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-
-    def handed_out(**variables: str) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=own | variables,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            check=True,
-        )
-        return int(done.stdout)
-
-    assert handed_out() == 0
-    assert handed_out(MALLOC_TRIM_THRESHOLD_="131072") == 64  # theirs, as without this package
 
 
 def test_modules_load_when_they_are_named():

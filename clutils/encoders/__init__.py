@@ -185,11 +185,11 @@ def computes_bfloat16(device: str) -> bool:
 OFF = 1e-3  # by which rounding may take a float image out of [0, 1]
 
 
-def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
+def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> Tensor:
     """What an encoder makes of samples, of any kind in `KINDS`: (N, features) float32 on the CPU.
 
     In evaluation mode, on the encoder's device; nothing about it changes. Images may be uint8, or float in
-    [0, 1]; ValueError on anything else.
+    [0, 1]; ValueError on anything else. batch_size: None = 128 on a CPU, for its cache; 512 elsewhere
     """
     if not isinstance(images, Tensor) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
@@ -204,8 +204,9 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
                 "change took out of it, and give images before their normalisation"
             )
     parameter = next(encoder.parameters(), images)
+    on_device = 128 if parameter.device.type == "cpu" else 512
     with evaluating(encoder), torch.no_grad():
-        parts = images.split(batch_size)
+        parts = images.split(on_device if batch_size is None else batch_size)
         return torch.cat([encoder(as_input(part.to(parameter.device))).float().cpu() for part in parts])
 
 

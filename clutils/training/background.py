@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 
+from clutils.training import devices
+
 if TYPE_CHECKING:
     from clutils.training.run import Run
 
@@ -133,9 +135,10 @@ class Background:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
-            while not self._stopping and not self.run.done:
-                self._do_posted()
-                self._step()
+            with devices.memory_kept():
+                while not self._stopping and not self.run.done:
+                    self._do_posted()
+                    self._step()
         except BaseException as error:
             self.error = error
         with self._ownership:

@@ -1,10 +1,14 @@
-"""Devices: find one by name; what float16, torch.compile and a run's threads need of it."""
+"""Devices: find one by name; what float16, torch.compile, a run's threads and its memory need of it."""
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,6 +17,12 @@ if TYPE_CHECKING:
     from clutils.training.settings import Settings
 
 DEVICES = ("cpu", "cuda", "mps")
+
+# glibc, the C library of most Linuxes, hands large blocks that are freed back to the system at once, and the
+# next step gets them again page by page: up to half of its time on a CPU. MiB: a block from which on that is
+# so, and how much may lie free behind the last block in use.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+IN_A_STEP, ELSEWHERE = (128, 512), (32, 64)  # the latter are what glibc itself comes to after large blocks
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -74,3 +84,63 @@ def threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def memory_kept(give_back: bool = True) -> Iterator[None]:
+    """Within, memory that is freed stays with the process: a run's steps take as much each time.
+
+    Elsewhere it would be a danger: blocks of all sizes with small ones between leave holes that fit nothing.
+    So it ends with the outermost of these contexts, and what is free is then given back, or at the next
+    `give_back_memory`. Nothing happens without glibc, nor where the environment sets these thresholds
+    (`MALLOC_TRIM_THRESHOLD_=131072` turns it off).
+    """
+    global _within
+    with _counting:
+        _within += 1
+        if _within == 1:
+            _set_thresholds(*IN_A_STEP)
+    try:
+        yield
+    finally:
+        with _counting:
+            _within -= 1
+            if not _within:
+                _set_thresholds(ELSEWHERE[0])
+        if give_back:
+            give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Hand what is free back to the system, unless a run trains."""
+    with _counting:
+        if not _within and (libc := _glibc()):
+            _set_thresholds(*ELSEWHERE)
+            libc.malloc_trim(0)
+
+
+_within, _counting = 0, threading.RLock()  # a run may be collected, and give back, within it
+
+
+def _set_thresholds(block: int, behind: int | None = None) -> None:
+    if libc := _glibc():
+        if not libc.mallopt(M_MMAP_THRESHOLD, block << 20):  # glibc before 2.35 takes 32 at most
+            libc.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        if behind is not None:
+            libc.mallopt(M_TRIM_THRESHOLD, behind << 20)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    """The C library, if it is glibc and nobody has set its thresholds."""
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    for name in ("mmap_threshold", "trim_threshold"):
+        if f"MALLOC_{name.upper()}_" in os.environ or f"glibc.malloc.{name}" in tunables:
+            return None
+    try:
+        libc = ctypes.CDLL(None)
+        return (
+            libc if all(map(libc.__getattr__, ("gnu_get_libc_version", "mallopt", "malloc_trim"))) else None
+        )
+    except (AttributeError, OSError, TypeError):  # macOS or another C library; Windows
+        return None

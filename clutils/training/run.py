@@ -66,7 +66,7 @@ class Run(RunState):
         """
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
-        with devices.threads(cast(int, self.settings.threads)):
+        with devices.threads(cast(int, self.settings.threads)), devices.memory_kept(give_back=False):
             return step(self)
 
     @property
@@ -84,6 +84,7 @@ class Run(RunState):
         shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
         with (
             self.alone(),  # first: a run that is refused shows no bar
+            devices.memory_kept(),
             tqdm(total=self.steps, initial=self.steps_done, disable=not progress, **shown) as bar,
         ):
             try:
