@@ -2,10 +2,10 @@
 
     python benchmarks/memory.py [--turns 7] [--record]
 
-Two processes take turns: one as the package has it (`training.devices.memory_kept`), one with glibc left as it
-is. Printed for each case: how many times as long a step takes without (median of the turns, lowest, highest;
-the first turn does not count), and the peak memory of both. Last the same of `encoders.embed`, whose batches
-are 128 instead of 512 images, so that it needs no such help.
+Two processes take turns: one as the package has it (`training.devices.memory_kept`), one without. Printed for
+each case: how many times as long a step takes without (median of the turns, lowest, highest; the first turn
+does not count), and the peak memory of both. Last the same of `encoders.embed`, with batches of 512 images in
+place of 128.
 --record adds the rows to benchmarks/records/memory.csv.
 """
 

@@ -69,6 +69,9 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
     gain = steps[steps["ratio"] == "bfloat16 / float32"].iloc[-1]
     said = "{median:.1f} times as fast as in float32 ({lowest:.1f} to {highest:.1f})"
     assert said.format(**gain) in text
+    kept = records.read("memory").groupby(["what", "encoder", "batch_size", "precision"])["median"].last()
+    kept = kept["step"].drop("resnet18")
+    assert f"takes {kept.min():.1f} to {kept.max():.1f} times as long" in text
     lab = records.read("lab").iloc[-1]
     spread = f"({lab['share_lowest']:.0%} to {lab['share_highest']:.0%} in ten rounds)"
     assert f"takes {lab['share']:.0%} of the images per second {spread}".replace("%", " %") in text
