@@ -72,6 +72,16 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
     kept = records.read("memory").groupby(["what", "encoder", "batch_size", "precision"])["median"].last()
     kept = kept["step"].drop("resnet18")
     assert f"takes {kept.min():.1f} to {kept.max():.1f} times as long" in text
+    beside = records.read("loss_speed").query("part != ['before', 'blocks', 'family']")
+    beside = beside.groupby(["loss", "beside", "batch_size"])[["time_ratio", "memory_ratio"]].last()
+    few, many = beside.query("batch_size < 256"), beside.query("batch_size >= 256")
+    slowest = f"at most {few['time_ratio'].max():.1f} times .* and {many['time_ratio'].max():.1f} times"
+    medians = "median {few.time_ratio:.1f} and {many.time_ratio:.1f} times"
+    medians += ".* {few.memory_ratio:.2f} and {many.memory_ratio:.2f} of"
+    assert re.search(rf"{slowest}.*{medians.format(few=few.median(), many=many.median())}", text)
+    graphs = records.read("nodes_time").groupby("method")["ratio"].last()
+    graphs = f"takes {graphs['graphcl']:.1f}, {graphs['grace']:.1f} and {graphs['dgi']:.1f} times as long"
+    assert f"GraphCL, GRACE and DGI {graphs}" in text
     lab = records.read("lab").iloc[-1]
     spread = f"({lab['share_lowest']:.0%} to {lab['share_highest']:.0%} in ten rounds)"
     assert f"takes {lab['share']:.0%} of the images per second {spread}".replace("%", " %") in text
