@@ -18,10 +18,6 @@ READY := $(subst $(space),\ ,$(VENV)/ready)# the stamp of a finished set-up; hol
 WHERE = "$(BIN)/python" -c 'import os, sys; print(os.getcwd(), sys.version_info[:2])'
 OFFLINE = $(if $(WHEELS),--no-index --find-links "$(WHEELS)")
 INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE)
-# glibc keeps the large blocks that a step frees for the next one, instead of fetching pages that the kernel has to
-# clear first: 300 page faults a training step in place of 10,000 (conv16), and 137 ms in place of 170
-lab test test-all: export MALLOC_MMAP_THRESHOLD_ = 4294967296
-lab test test-all: export MALLOC_TRIM_THRESHOLD_ = 8589934592
 
 .PHONY: help environment test-environment lab explorers book slides site test test-all lint format benchmarks wheels clean
 .DELETE_ON_ERROR:
