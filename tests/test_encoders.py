@@ -110,6 +110,12 @@ def test_what_is_no_batch_of_pictures_is_not_embedded(images, message):
         encoders.embed(encoders.build("conv16"), images)
 
 
+@pytest.mark.parametrize("number", [0, -1, 1.5])
+def test_embed_takes_one_image_at_a_time_or_more(number):
+    with pytest.raises(ValueError, match=f"embed: batch_size is {number}"):
+        encoders.embed(encoders.build("conv16"), torch.rand(4, 3, 8, 8), batch_size=number)
+
+
 def test_dropout_leaves_out_its_share_and_keeps_the_mean():
     layer, x = encoders.Dropout(0.2), torch.ones(300, 300)
     layer.generator = torch.Generator().manual_seed(0)

@@ -196,6 +196,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
         shapes = ", ".join(f"{kind} {kind.shape}" for kind in KINDS)
         raise ValueError(f"embed: the tensor is {what}, but must be {shapes}, at least one")
     kind_of(images, "embed: the tensor")
+    within("embed", "batch_size", 1 if batch_size is None else batch_size, 1, whole=True)
     if images.ndim == 4 and images.is_floating_point():
         low, high = (float(end) for end in images.aminmax())
         if not (low >= -OFF and high <= 1 + OFF):  # nor NaN

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 
-from clutils.training import devices
-
 if TYPE_CHECKING:
     from clutils.training.run import Run
 
@@ -135,12 +133,13 @@ class Background:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
-            with devices.memory_kept():
-                while not self._stopping and not self.run.done:
-                    self._do_posted()
-                    self._step()
+            while not self._stopping and not self.run.done:
+                self._do_posted()
+                self._step()
         except BaseException as error:
             self.error = error
+        if not self.run.done:  # else its last step did
+            self.run.give_back_memory()
         with self._ownership:
             self._do_posted()
             atexit.unregister(self.stop)

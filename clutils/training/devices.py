@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
 
 DEVICES = ("cpu", "cuda", "mps")
 
-# glibc, the C library of most Linuxes, hands large blocks that are freed back to the system at once, and the
-# next step gets them again page by page: up to half of its time on a CPU. MiB: a block from which on that is
-# so, and how much may lie free behind the last block in use.
+# glibc, the C library of most Linuxes, hands large blocks that are freed back to the system, and the next
+# step gets them again page by page: a third of its time on a CPU, where its blocks have 32 MiB or more. MiB:
+# a block from which on that is so, and how much may lie free behind the last block in use.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 IN_A_STEP, ELSEWHERE = (128, 512), (32, 64)  # the latter are what glibc itself comes to after large blocks
+LONG = 1.0  # seconds of training, after which it is worth looking for what is free
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -87,39 +87,25 @@ def threads(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def memory_kept(give_back: bool = True) -> Iterator[None]:
-    """Within, memory that is freed stays with the process: a run's steps take as much each time.
+def memory_kept() -> Iterator[None]:
+    """Within, which is for a step of a run, memory that is freed stays: the next step takes as much.
 
     Elsewhere it would be a danger: blocks of all sizes with small ones between leave holes that fit nothing.
-    So it ends with the outermost of these contexts, and what is free is then given back, or at the next
-    `give_back_memory`. Nothing happens without glibc, nor where the environment sets these thresholds
-    (`MALLOC_TRIM_THRESHOLD_=131072` turns it off).
+    Nothing happens without glibc, nor where the environment sets these thresholds. In another thread than the
+    main one, where glibc keeps 64 MiB at most, it brings little.
     """
-    global _within
-    with _counting:
-        _within += 1
-        if _within == 1:
-            _set_thresholds(*IN_A_STEP)
+    _set_thresholds(*IN_A_STEP)
     try:
         yield
     finally:
-        with _counting:
-            _within -= 1
-            if not _within:
-                _set_thresholds(ELSEWHERE[0])
-        if give_back:
-            give_back_memory()
+        _set_thresholds(ELSEWHERE[0])  # what is free behind the last block stays, until it is given back
 
 
-def give_back_memory() -> None:
-    """Hand what is free back to the system, unless a run trains."""
-    with _counting:
-        if not _within and (libc := _glibc()):
-            _set_thresholds(*ELSEWHERE)
-            libc.malloc_trim(0)
-
-
-_within, _counting = 0, threading.RLock()  # a run may be collected, and give back, within it
+def give_back_memory(seconds: float) -> None:
+    """Hand back to the system what steps kept that took so many seconds together; if few, most of it."""
+    _set_thresholds(*ELSEWHERE)
+    if seconds > LONG and (libc := _glibc()):
+        libc.malloc_trim(0)  # takes long where there are many small holes
 
 
 def _set_thresholds(block: int, behind: int | None = None) -> None:

@@ -66,8 +66,15 @@ class Run(RunState):
         """
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
-        with devices.threads(cast(int, self.settings.threads)), devices.memory_kept(give_back=False):
-            return step(self)
+        with devices.threads(cast(int, self.settings.threads)), devices.memory_kept():
+            row = step(self)
+        if self.done:
+            self.give_back_memory()
+        return row
+
+    def give_back_memory(self) -> None:
+        """Hand back to the system what the steps kept; a run that is done has done so."""
+        devices.give_back_memory(self.rows[-1]["seconds"] if self.rows else 0.0)
 
     @property
     def done(self) -> bool:
@@ -84,7 +91,6 @@ class Run(RunState):
         shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
         with (
             self.alone(),  # first: a run that is refused shows no bar
-            devices.memory_kept(),
             tqdm(total=self.steps, initial=self.steps_done, disable=not progress, **shown) as bar,
         ):
             try:
@@ -101,6 +107,9 @@ class Run(RunState):
             except KeyboardInterrupt:
                 bar.close()
                 print(f"stopped after {self.steps_done} of {self.steps} steps; what was learned is kept")
+            finally:
+                if not self.done:  # else its last step did
+                    self.give_back_memory()
         return self
 
     def equal_views(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -77,7 +76,6 @@ class RunState:
         self._graphs: bool | None = None  # compiled as CUDA graphs; None = not compiled yet
         self.data_fingerprint: dict[str, Any] | None = None  # see `checkpoint`
         self.scaler = devices.loss_scaler(self.settings, self.device)
-        weakref.finalize(self, devices.give_back_memory).atexit = False  # after steps that a loop took
         self._made = True
 
     def __setattr__(self, name: str, value: Any) -> None:

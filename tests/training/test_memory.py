@@ -1,6 +1,6 @@
 """glibc keeps the memory of a step for the next one and gives it back afterwards: pages handed out anew."""
 
-import gc
+import contextlib
 import os
 import platform
 import subprocess
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(
     reason="not with glibc's own thresholds, so memory is left as it is",
 )
 
-KEPT = ["kept", "kept", "anew", "anew", "kept"]
 CODE = """
 import ctypes, resource
 from clutils.training import devices
@@ -26,47 +25,53 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
 
 
-def handed_out():
-    "MiB that the system hands out for four blocks of 24 MiB, which are freed"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() >> 20
+
+
+def stays():
+    "MiB that are still the process's own after four blocks of 24 MiB were taken and freed"
     blocks = [libc.malloc(24 << 20) for _ in range(4)]
     for block in blocks:
         ctypes.memset(block, 1, 24 << 20)
     for block in blocks:
         libc.free(block)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize() >> 20
+    return resident() - before
 
 
-handed_out()
+before = resident()
+found = [stays()]
 with devices.memory_kept():
-    handed_out()
-    for _ in range(3):
-        with devices.memory_kept():
-            inside = handed_out()
-    still = handed_out()
-after, again = handed_out(), handed_out()
-for _ in range(3):
-    with devices.memory_kept(give_back=False):
-        in_single_steps = handed_out()
-print(inside, still, after, again, in_single_steps)
+    found.append(stays())
+found.append(resident() - before)
+devices.give_back_memory(2)
+found += [resident() - before, stays()]
+for seconds in (2, 0):
+    with devices.memory_kept():
+        stays()
+    devices.give_back_memory(seconds)
+    found.append(stays())
+print(*found)
 """
+AS_USUAL = ["gone"] * 7
 
 
-def handed_out(**variables: str) -> list[str]:
-    "within (twice), after (twice) and in single steps: whether the system hands out the memory anew"
+def stays(**variables: str) -> list[str]:
+    """Of 96 MiB: before, within, after, given back, later, after steps that took long, and that did not."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     done = subprocess.run(
         [sys.executable, "-c", CODE], env=own | variables, capture_output=True, text=True, check=True
     )
-    return ["anew" if int(number) > 48 else "kept" for number in done.stdout.split()]
+    return ["kept" if int(number) > 48 else "gone" for number in done.stdout.split()]
 
 
-def test_memory_is_kept_within_and_given_back_after():
-    assert handed_out() == KEPT
+def test_memory_stays_within_and_is_given_back_after():
+    assert stays() == ["gone", "kept", "kept", "gone", "gone", "gone", "gone"]
 
 
 def test_thresholds_of_the_user_s_own_are_left_alone(monkeypatch):
-    assert handed_out(MALLOC_TRIM_THRESHOLD_="131072") == ["anew"] * 5
+    assert stays(MALLOC_TRIM_THRESHOLD_="131072") == AS_USUAL
     found = devices._glibc.__wrapped__  # looked at once a process otherwise
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.rtld.optional_static_tls=16384")
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
@@ -75,22 +80,38 @@ def test_thresholds_of_the_user_s_own_are_left_alone(monkeypatch):
     assert found() is None
 
 
-def test_a_glibc_that_takes_no_more_than_32_MiB_gets_that(monkeypatch):
-    given = []
+class Libc:
+    """Notes what it is told; an old one takes blocks of 32 MiB at most."""
 
-    class Old:
-        def mallopt(self, which: int, number: int) -> int:
-            taken = which != devices.M_MMAP_THRESHOLD or number <= 2**25
-            given.extend([(which, number >> 20)] if taken else [])
-            return int(taken)
+    def __init__(self, old: bool = False) -> None:
+        self.told: list[object] = []
+        self.old = old
 
-        def malloc_trim(self, pad: int) -> int:
-            return given.append("back") or 1
+    def mallopt(self, which: int, number: int) -> int:
+        taken = not (self.old and which == devices.M_MMAP_THRESHOLD and number > 2**25)
+        self.told += [(which, number >> 20)] if taken else []
+        return int(taken)
 
-    monkeypatch.setattr(devices, "_glibc", Old)
+    def malloc_trim(self, pad: int) -> int:
+        self.told.append("trim")
+        return 1
+
+
+STEP, AFTER = [(-3, 128), (-1, 512), (-3, 32)], [(-3, 32), (-1, 64)]
+
+
+@pytest.fixture
+def libc(monkeypatch) -> Libc:
+    libc = Libc()
+    monkeypatch.setattr(devices, "_glibc", lambda: libc)
+    return libc
+
+
+def test_a_glibc_that_takes_no_more_than_32_MiB_gets_that(libc):
+    libc.old = True
     with devices.memory_kept():
         pass
-    assert given == [(-3, 32), (-1, 512), (-3, 32), (-3, 32), (-1, 64), "back"]
+    assert libc.told == [(-3, 32), (-1, 512), (-3, 32)]
 
 
 def test_without_glibc_nothing_happens(monkeypatch):
@@ -106,28 +127,28 @@ def test_without_glibc_nothing_happens(monkeypatch):
     devices._glibc.cache_clear()
 
 
-def test_a_run_that_goes_gives_back_what_its_single_steps_kept(monkeypatch):
-    given = []
-    run, other = small(steps=3), small(steps=3)
+def test_each_step_keeps_memory_and_the_last_gives_it_back(libc):
+    run = small(steps=2)
     run.step()
-    monkeypatch.setattr(devices, "give_back_memory", lambda: given.append("back"))
-    kept = small(steps=3)
-    kept.step()
-    assert given == []
-    del kept
-    gc.collect()
-    assert given == ["back"] and other.step()
+    assert libc.told == STEP
+    run.step()
+    assert libc.told == [*STEP, *STEP, *AFTER]
 
 
-def test_a_run_keeps_it_while_it_trains_and_no_longer_however_it_ends():
-    seen = []
-    run = small(steps=3)
-    run.finish(lambda _: seen.append(devices._within), progress=False)
-    assert seen == [1, 1, 1] and devices._within == 0
-    run = small(steps=3)
-    with pytest.raises(ZeroDivisionError):
-        run.finish(lambda _: 1 / 0, progress=False)
-    assert devices._within == 0
-    background = Background(small(steps=2), on_step=lambda _: seen.append(devices._within)).start()
-    background.wait()
-    assert seen[3:] == [1, 1] and devices._within == 0
+def test_however_a_run_ends_it_gives_back(libc, monkeypatch):
+    monkeypatch.setattr(devices, "LONG", 0)
+    for raised in (ZeroDivisionError, KeyboardInterrupt):
+
+        def on_step(run: object, raised: type[BaseException] = raised) -> None:
+            raise raised
+
+        libc.told.clear()
+        with pytest.raises(ZeroDivisionError) if raised is ZeroDivisionError else contextlib.nullcontext():
+            small(steps=3).finish(on_step, progress=False)
+        assert libc.told == [*STEP, *AFTER, "trim"]
+    for steps in (1, 3):  # one that is done, and one that fails
+        libc.told.clear()
+        background = Background(small(steps=steps), on_step=lambda run: run.done or 1 / 0).start()
+        with pytest.raises(ZeroDivisionError) if steps > 1 else contextlib.nullcontext():
+            background.wait()
+        assert libc.told == [*STEP, *AFTER, "trim"]
