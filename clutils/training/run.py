@@ -87,6 +87,7 @@ class Run(RunState):
         """
         from tqdm import tqdm
 
+        gradients = torch.is_grad_enabled()
         form = "{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}"
         shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
         with (
@@ -105,6 +106,7 @@ class Run(RunState):
                     if on_step is not None:
                         on_step(self)
             except KeyboardInterrupt:
+                torch.set_grad_enabled(gradients)  # it may have come where torch switches them back on
                 bar.close()
                 print(f"stopped after {self.steps_done} of {self.steps} steps; what was learned is kept")
             finally:

@@ -301,6 +301,7 @@ def test_an_attribute_that_a_run_does_not_have_is_refused_with_what_to_type(name
 def test_a_keyboard_interrupt_keeps_what_was_learned_and_the_run_can_go_on(where, capsys):
     def interrupt(run):
         if where == "between steps" and run.steps_done == 3:
+            torch.set_grad_enabled(False)  # as where it comes while torch switches gradients on again
             raise KeyboardInterrupt
 
     trouble = Trouble(at=4 if where == "in a step" else 0, how="interrupt")
