@@ -4,6 +4,7 @@
 #   VENV=...     which environment:   VENV=/big/venv make lab
 #   WORKERS=...  tests at a time:     make test WORKERS=0    (0: in this process, one after another)
 #   TORCH=...    which PyTorch:       TORCH=cpu make lab     (auto: by whether an NVIDIA driver is here; default)
+#   LOCKED=1     the versions with which all tests have passed (constraints.txt):  make lab LOCKED=1
 #   WHEELS=...   a folder of wheels:  make wheels WHEELS=/stick; then, with no network, make lab WHEELS=/stick
 
 PYTHON ?= python3
@@ -11,15 +12,17 @@ VENV ?= .venv
 WORKERS ?= 2
 TORCH ?= auto
 WHEELS ?=
+LOCKED ?=
 ARGS ?=
 space := $(subst ,, )
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(subst $(space),\ ,$(VENV)/ready)# the stamp of a finished set-up; holds for one place and one Python
 WHERE = "$(BIN)/python" -c 'import os, sys; print(os.getcwd(), sys.version_info[:2])'
 OFFLINE = $(if $(WHEELS),--no-index --find-links "$(WHEELS)")
-INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE)
+LOCK = $(if $(LOCKED),--constraint constraints.txt)
+INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE) $(LOCK)
 
-.PHONY: help environment test-environment lab explorers book slides site test test-all lint format benchmarks wheels clean
+.PHONY: help environment test-environment lab explorers book slides site test test-all lint format benchmarks wheels constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -62,6 +65,10 @@ wheels: book-environment  ## pack all that a hall without a network needs into t
 	--find-links "$(WHEELS)" --constraint "$(VENV)/installed.txt" \
 	'$(shell sed -n 's/^requires = \["\([^"]*\)"\].*/\1/p' pyproject.toml)' '.[book]'
 
+# from the environment in which all tests have just passed
+constraints: test-environment  ## write its versions into constraints.txt, for LOCKED=1
+	@"$(BIN)/python" .ci/constraints.py >constraints.new && mv constraints.new constraints.txt && wc -l constraints.txt
+
 clean:  ## remove the environment
 	@test ! -e "$(VENV)" || test -e "$(VENV)/pyvenv.cfg" && rm -rf "$(VENV)"
 
@@ -85,8 +92,8 @@ $(READY): requirements.txt pyproject.toml
 	echo "Setting up $(VENV): a few minutes, once"; "$(PYTHON)" -m venv --clear "$(VENV)"; }
 	@"$(BIN)/python" .ci/forget_halves.py
 	$(INSTALL) '$(shell sed -n 's/^requires = \["\([^"]*\)"\].*/\1/p' pyproject.toml)'
-	"$(BIN)/python" .ci/install_torch.py $(TORCH) $(OFFLINE)
-	$(INSTALL) --no-build-isolation --editable .
+	"$(BIN)/python" .ci/install_torch.py $(TORCH) $(OFFLINE) $(LOCK)
+	$(INSTALL) --no-build-isolation --editable '.[course]'
 	@$(WHERE) >"$@"
 
 $(READY)-test $(READY)-book: $(READY)

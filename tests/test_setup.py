@@ -103,7 +103,7 @@ def test_a_ready_environment_is_left_alone_until_what_it_was_made_from_changes(p
     assert torch.startswith(".ci/install_torch.py auto")
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert setuptools.endswith(built[0])
-    assert package.endswith("--editable .") and asked() == []
+    assert package.endswith("--editable .[course]") and asked() == []
     assert asked(what="test-environment")[-1].endswith("--editable .[test]")
     assert asked(what="test-environment") == asked() == []
     for name in ("requirements.txt", "pyproject.toml"):
@@ -122,7 +122,7 @@ def test_a_set_up_that_failed_is_tried_again(project, python):
     (project / "fails").touch()
     assert run(project, "make", "environment", PYTHON=str(python)).returncode != 0
     (project / "fails").unlink()
-    assert "--editable ." in run(project, "make", "environment", PYTHON=str(python)).stdout
+    assert "--editable '.[course]'" in run(project, "make", "environment", PYTHON=str(python)).stdout
 
 
 def test_what_was_cut_short_is_installed_again_and_the_rest_is_kept(project):
@@ -325,6 +325,17 @@ def requirements() -> dict[str, str]:
     return {match[1]: match[2] for match in found}
 
 
+def floors(lines: list[str]) -> dict[str, str]:
+    return dict(line.split(">=") for line in lines)
+
+
+def test_the_whole_list_is_the_package_and_its_course():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    own, course = floors(project["dependencies"]), floors(project["optional-dependencies"]["course"])
+    assert not own.keys() & course.keys()
+    assert requirements() == own | course
+
+
 def test_conda_gets_what_pip_gets():
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     pip = [entry["pip"] for entry in conda if isinstance(entry, dict)]
@@ -359,6 +370,50 @@ def test_what_is_imported_is_required():
                 assert known or names.get(module, module) in allowed, f"{file.name} imports {module}"
 
 
+def without(names: set[str], statement: str) -> subprocess.CompletedProcess[str]:
+    """The statement in a fresh Python in which none of the packages can be imported."""
+    code = f"import sys; sys.modules.update(dict.fromkeys({sorted(names)}))\n{statement}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+
+
+COURSE_ONLY = {
+    "matplotlib",
+    "seaborn",
+    "umap",
+    "jupyterlab",
+    "ipywidgets",
+    "IPython",
+    "safetensors",
+    "jinja2",
+}
+
+
+def test_losses_measures_and_training_run_without_the_extra():
+    done = without(
+        COURSE_ONLY,
+        "import torch\n"
+        "from clutils import anatomy, losses, maps, measures, methods, noise, training, views\n"
+        "run = training.train(data='digits', steps=2, batch_size=32)\n"
+        "z = run.embed(run.images[:64])\n"
+        "print(float(losses.NTXent(0.1)(z, z.flip(0))), float(measures.effective_rank(z)), len(run.history))",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "2"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from clutils import figures",
+        "from clutils.__main__ import main; sys.exit(main(['lab']))",
+        "from clutils.__main__ import main; sys.exit(main(['check', 'x', '--data', 'digits']))",
+    ],
+)
+def test_what_draws_names_the_extra_where_it_is_missing(statement):
+    done = without(COURSE_ONLY, statement)
+    assert done.returncode == 1 and "[course]" in done.stderr.strip().splitlines()[-1], done.stderr
+
+
 # ---- what importing costs ----------------------------------------------------------------------------------
 
 HEAVY = ("torch", "numpy", "pandas", "matplotlib", "seaborn", "sklearn", "umap", "numba", "ipywidgets")
@@ -373,6 +428,13 @@ def loaded(statement: str, names: tuple[str, ...] = HEAVY) -> set[str]:
 
 def test_importing_the_package_loads_none_of_the_heavy_ones():
     assert loaded("import clutils; clutils.__version__; dir(clutils)") == set()
+
+
+def test_the_losses_load_nothing_but_torch_and_numpy():
+    others = ("pandas", "PIL", "torchvision", "tqdm", "matplotlib", "sklearn", "scipy", "ipywidgets")
+    assert loaded("import clutils.losses, clutils.anatomy, clutils.similarities", others) == loaded(
+        "import torch", others
+    )
 
 
 def test_the_measuring_stick_sees_what_is_loaded():
@@ -409,3 +471,34 @@ def test_the_version_is_the_one_that_is_published():
     import clutils
 
     assert clutils.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+# ---- files for the repository's visitors -------------------------------------------------------------------
+
+
+def test_the_citation_names_this_version_and_licence():
+    import clutils
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cited["version"], cited["license"]) == (clutils.__version__, "MIT")
+    assert {"cff-version", "message", "title", "authors", "type"} <= cited.keys()
+
+
+def test_the_workflow_needs_no_shell_of_one_system():
+    """Steps of the matrix are one command each, and name only commands that exist."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]
+    assert jobs["systems"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    lines = [step["run"] for step in jobs["systems"]["steps"] if "run" in step]
+    assert len(lines) >= 6
+    for line in lines:
+        assert re.match(r"python ", line) and not re.search(r"[\n$|<>]|&&", line), line
+    assert [step["run"] for step in jobs["all"]["steps"] if "run" in step] == ["bash .ci/run"]
+
+
+def test_a_lock_holds_each_requirement_at_or_above_its_floor():
+    from packaging.version import Version
+
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    locked = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for name, floor in requirements().items():
+        assert Version(locked[name]) >= Version(floor), name

@@ -19,10 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MANAGER = "@jupyter-widgets/jupyterlab-manager"  # the part of ipywidgets that runs in JupyterLab's page
 OWN = ROOT / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")  # what `make lab` made
 IN_PLACE = OWN.exists() and Path(sys.prefix).resolve() != OWN.parent.parent.resolve()
+PACKAGE = f'--editable "{ROOT}[course]"' if (ROOT / "pyproject.toml").exists() else '"clutils[course]"'
 INSTALL = (
     f'this is not the course\'s own Python: "{OWN}" -m clutils doctor'
     if IN_PLACE
-    else f'"{sys.executable}" -m pip install --editable "{ROOT}"'
+    else f'"{sys.executable}" -m pip install {PACKAGE}'
 )
 
 

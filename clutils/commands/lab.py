@@ -1,6 +1,7 @@
 """`lab`: open the course in JupyterLab."""
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def add_to(add: Add) -> None:
 
 def lab(options: argparse.Namespace, rest: list[str]) -> int:
     """Open the course in JupyterLab; what is not known here is passed on to it."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ImportError("JupyterLab is not installed")  # the line that is printed names the extra
     start = START
     if options.stage is not None:
         from clutils.course.book import stage
@@ -69,7 +72,7 @@ def lab_command(rest: Sequence[str] = (), start: Path = START) -> list[str]:
     if not (ROOT / START).is_file():
         raise FileNotFoundError(
             f"no notebook at {ROOT / START}: get the project's whole folder and install it with "
-            "'pip install --editable .'"
+            "\"pip install --editable '.[course]'\""
         )
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
     command.append(f"--LabApp.default_url=/lab/tree/{start.as_posix()}")  # opened, and in the printed address
