@@ -22,7 +22,7 @@ OFFLINE = $(if $(WHEELS),--no-index --find-links "$(WHEELS)")
 LOCK = $(if $(LOCKED),--constraint constraints.txt)
 INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE) $(LOCK)
 
-.PHONY: help environment test-environment lab explorers book slides site test test-all lint format benchmarks wheels constraints clean
+.PHONY: help environment test-environment lab explorers book slides site read test test-all lint format benchmarks wheels constraints clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -54,6 +54,9 @@ slides: book-environment  ## build the slides of all notebooks
 
 site: book-environment  ## book and slides for a static host; ARGS="--base-url https://..."
 	@"$(BIN)/python" -m clutils site $(ARGS)
+
+read: book-environment  ## run the notebooks and write docs/read: the course with its results, to read without installing
+	@"$(BIN)/python" -m clutils.course.book.read $(ARGS)
 
 # what this environment has, as wheels: as many GB as PyTorch's builds take, packed
 wheels: override OFFLINE :=

@@ -100,7 +100,7 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
             aside.append(cell)
         else:
             over = _heading_over(cell, aside)
-            if (put_away() or number - 1 in behind) and (over or _depth(cell) > 6):
+            if (put_away() or number - 1 in behind) and (over or heading_depth(cell) > 6):
                 cells.append(new_markdown_cell(over or "###### &nbsp;"))
             cells.append(_shown(cell))
     if put_away():  # *Run All* ends in the last cell, and would open its fold
@@ -115,7 +115,7 @@ def standing_open(notebook: NotebookNode) -> list[NotebookNode]:
     """
     cells, folded_at = [], 0
     for cell in notebook.cells:
-        depth = _depth(cell)
+        depth = heading_depth(cell)
         folded_at = 0 if depth <= folded_at else folded_at
         if not folded_at and cell.metadata.get(FOLDED):
             folded_at = depth
@@ -129,13 +129,13 @@ def answers(notebook: NotebookNode) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for number, cell in enumerate(notebook.cells):
         if cell.metadata.get(FOLDED) and "answer" in cell.metadata.get("tags", []):
-            depth, rest = _depth(cell), range(number + 1, len(notebook.cells))
-            end = next((k for k in rest if _depth(notebook.cells[k]) <= depth), len(notebook.cells))
+            depth, rest = heading_depth(cell), range(number + 1, len(notebook.cells))
+            end = next((k for k in rest if heading_depth(notebook.cells[k]) <= depth), len(notebook.cells))
             found[number] = set(range(number + 1, end))
     return found
 
 
-def _depth(cell: NotebookNode) -> int:
+def heading_depth(cell: NotebookNode) -> int:
     """How deep the first heading of a cell is, from 1 to 6; of a cell without one, 7."""
     found = HEADING.search(cell.source) if cell.cell_type == "markdown" else None
     return len(found[0]) - len(found[0].lstrip("#")) if found else 7
@@ -148,7 +148,7 @@ def _heading_over(cell: NotebookNode, aside: list[NotebookNode]) -> str:
         return ""
     heading = [found[0] for found in HEADING.finditer(texts[-1].source)][-1]
     depth = len(heading) - len(heading.lstrip("#"))
-    return heading.replace(f"# {ASIDE}", "# ") if depth < _depth(cell) else ""
+    return heading.replace(f"# {ASIDE}", "# ") if depth < heading_depth(cell) else ""
 
 
 def _shown(cell: NotebookNode) -> NotebookNode:
