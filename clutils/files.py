@@ -4,6 +4,7 @@ import contextlib
 import glob
 import io
 import os
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +44,19 @@ def write_atomically(
     finally:
         with contextlib.suppress(OSError):  # what hindered the writing is the error to tell
             beside.unlink(missing_ok=True)
+
+
+def demand_writable(path: Path) -> None:
+    """Raise ValueError, before the work, where no file can be written under this name."""
+    try:
+        if path.is_dir():
+            raise OSError("it is a folder")
+        if not path.parent.is_dir():
+            raise OSError(f"there is no folder {path.parent}")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"{path} can't be written: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager

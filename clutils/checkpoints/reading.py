@@ -203,14 +203,22 @@ def _refusing(path: Path) -> Iterator[None]:
 
 
 def within(folder: Path) -> Path:
-    """The one file of weights in a folder, as a hub's has beside its config.json.
+    """The one file of weights in a folder: of a run its checkpoint.pt, of a hub what lies by its config.json.
 
-    Raises Refused, naming what there is, where there is none or more than one.
+    Raises Refused, naming what there is, where there is none or more than one; FileNotFoundError on a run's
+    folder that has none yet.
     """
+    if (of_a_run := folder / "checkpoint.pt").is_file():
+        return of_a_run
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
     usual = [path for path in files if path.name in OF_A_HUB]
     if len(found := usual[:1] or files) == 1:
         return found[0]
+    if not files and (folder / "config.json").is_file():
+        raise FileNotFoundError(
+            f"the run in {folder} has no checkpoint.pt yet: train writes it at the end, and on the way with "
+            "--checkpoint-every STEPS"
+        )
     names = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
     holds = (
         f"; name one of the files in it: {names}"

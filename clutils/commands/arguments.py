@@ -108,52 +108,11 @@ def value(text: str) -> Any:
         return text
 
 
-def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
-    """A type of argument: whole numbers in this range, ends included."""
-    words = f"from {lowest} on" if highest is None else f"from {lowest} to {highest}"
-
-    def parsed(text: str) -> int:
-        if not text.isdecimal() or not lowest <= int(text) <= (highest or math.inf):
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number {words}")
-        return int(text)
-
-    return parsed
-
-
-positive, side = whole(1), whole(8, 1024)
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """'0.5' or '0.485,0.456,0.406', a number for all channels or one for each."""
-    try:
-        found = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        found = ()
-    if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
-        raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
-    return found
-
-
-def mean(text: str) -> tuple[float, ...] | str:
-    """Numbers, or the name of a usual normalisation, which `report.check` knows."""
-    return text if text.isidentifier() and text not in ("nan", "inf", "infinity") else numbers(text)
-
-
-def deviations(text: str) -> tuple[float, ...]:
-    found = numbers(text)
-    if min(found) <= 0:
-        raise argparse.ArgumentTypeError(f"{text} must be above 0: images are divided by it")
-    return found
-
-
-def above_zero(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
+def positive(text: str) -> int:
+    """Type of argument: a whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
+    return int(text)
 
 
 def map_command(
@@ -161,11 +120,11 @@ def map_command(
 ) -> str:
     """The command that draws these images on a map, as one types it, with the same options as a check's."""
     words = ["python", "-m", "clutils", "map", str(file), "--data", data]
-    usual = {"pictures": 2000, "mean": "auto", "seed": 0}
-    for name in ("pictures", "arch", "weights", "mean", "size", "seed"):
+    usual = {"limit": 2000, "mean": "auto", "seed": 0}
+    for name in ("limit", "arch", "weights", "mean", "size", "seed"):
         value = getattr(options, name, None)
         if value is not None and value != usual.get(name):
-            name = "images" if name == "pictures" else name
+            name = "images" if name == "limit" else name
             told = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
             words.append(f"--{name}={told}")
     return printable(shlex.join([*words, "--out", str(out)]))

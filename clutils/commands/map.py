@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from clutils.commands.arguments import Add, BadUsage, mean, positive, say, side, usage
-from clutils.commands.check import demand_writable, opened_file
+from clutils.commands.arguments import Add, BadUsage, say, usage, value
+from clutils.commands.check import unfit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,9 +26,9 @@ def add_to(add: Add) -> None:
     to_map.add_argument(
         "--images",
         "--pictures",
-        dest="pictures",
+        dest="limit",
         metavar="N",
-        type=positive,
+        type=value,
         default=2000,
         help="number of images, 20 to 5,000; default: 2000",
     )
@@ -39,13 +39,13 @@ def add_to(add: Add) -> None:
     )
     to_map.add_argument(
         "--weights",
-        choices=("ema",),
+        metavar="ema",
         help="weights to open: ema, the moving average; default: the last weights",
     )
     to_map.add_argument(
         "--mean",
         metavar="X[,X,X]",
-        type=mean,
+        type=value,
         default="auto",
         help="mean to subtract from images in [0, 1], as in check --mean; default: auto, the one that fits "
         "the batch-norm statistics best",
@@ -53,31 +53,32 @@ def add_to(add: Add) -> None:
     to_map.add_argument(
         "--size",
         metavar="N",
-        type=side,
+        type=value,
         help="side in pixels to resize images to, 8 to 1024; default: the network's, as in check --size",
     )
     to_map.add_argument(
-        "--seed", metavar="N", type=int, default=0, help="random seed of the maps; default: 0"
+        "--seed", metavar="N", type=value, default=0, help="random seed of the maps; default: 0"
     )
 
 
 def map_(options: argparse.Namespace) -> int:
     """Compute features and maps; write the page."""
-    from clutils import data, explorers, report
+    from clutils import checkpoints, data, explorers, files, report
+    from clutils.settings import Setting
 
     out = Path(options.out)
     if out.suffix not in (".html", ".htm"):
         raise BadUsage(f"--out {out}: must end in .html")
-    demand_writable(out)
+    with usage("--out"):
+        files.demand_writable(out)
     fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
-    if not fewest <= options.pictures <= most:
-        raise BadUsage(f"--images {options.pictures}: must be from {fewest} to {most:,}")
-    if isinstance(options.mean, str) and options.mean != "auto":
-        with usage("--mean"):
-            report.feeding.normalisation(options.mean)
-    opened = opened_file(options.file, options)
+    ranges = report.options.RANGES | {"limit": Setting(fewest, most, whole=True)}
+    given = {name: getattr(options, name) for name in ("limit", "arch", "weights", "mean", "size", "seed")}
+    with unfit(report):
+        given = report.validated(given, ranges=ranges)
+    opened = checkpoints.open(options.file, options.arch, options.weights)
     with usage("--data"):
-        images = data.load(options.data, limit=options.pictures)
+        images = data.load(options.data, limit=options.limit)
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
     say(f"read {images.source}")
@@ -87,10 +88,8 @@ def map_(options: argparse.Namespace) -> int:
     fed = report.as_taken(images, opened.channels)
     if fed is not images:
         say("colours averaged for the maps, since the encoder takes grey images")
-    try:
-        spaces = _features(opened, fed, options)
-    except report.Unfit as error:
-        raise BadUsage(f"{opened.path}: {error}") from error
+    with unfit(report):
+        spaces = _features(opened, fed, given["mean"], options.size or opened.side, options.seed)
     say(f"features computed; drawing {len(spaces)} maps")
     title = f"{len(images):,} images by {'/'.join(Path(opened.path).parts[-2:])}"
     explorers.photo_map.write(out, images, spaces, title, names=images.files, seed=options.seed)
@@ -99,30 +98,33 @@ def map_(options: argparse.Namespace) -> int:
 
 
 def _features(
-    opened: checkpoints.Opened, pictures: ImageSet, options: argparse.Namespace
+    opened: checkpoints.Opened,
+    pictures: ImageSet,
+    mean: str | tuple[float, ...] | None,
+    size: int | None,
+    seed: int,
 ) -> dict[str, Tensor]:
     """Name -> features (N, D): raw pixels, fresh weights where the network can be rebuilt, the encoder."""
     import torch
 
     from clutils import encoders, explorers, views
-    from clutils.report import feeding, prepared
+    from clutils.report import prepared, preprocessing
 
-    size = options.size or opened.side
-    few = pictures.subset(slice(0, feeding.VIEWED))
+    few = pictures.subset(slice(0, preprocessing.VIEWED))
     seen = torch.cat(views.pair(few.images, 0))
-    opened = feeding.with_decided_stem(opened, seen, size)
-    mean, std, said = feeding.given(options.mean, None, opened, seen, size)
+    opened = preprocessing.with_decided_stem(opened, seen, size)
+    shift, std, said = preprocessing.from_options(mean, None, opened, seen, size)
     if said:
         say(said)
-    shift = mean or (0.0,), std or (1.0,)
+    fed_as = shift or (0.0,), std or (1.0,)
     spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
     if opened.backbone is not None:
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(options.seed)
+            torch.default_generator.manual_seed(seed)
             made = opened.backbone.build().eval()
-        fresh = prepared.Prepared(made, opened.channels, size, *shift)
+        fresh = prepared.Prepared(made, opened.channels, size, *fed_as)
         settled = cast(prepared.Prepared, encoders.settled(fresh, few.images))
         spaces["fresh weights"] = prepared.embed(settled, pictures.images)
-    trained = prepared.Prepared(opened.encoder, opened.channels, size, *shift)
+    trained = prepared.Prepared(opened.encoder, opened.channels, size, *fed_as)
     spaces["this encoder"] = prepared.embed(trained, pictures.images)
     return spaces

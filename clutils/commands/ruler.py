@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, usage
-from clutils.commands.check import demand_writable
 
 if TYPE_CHECKING:
     from clutils.anatomy import Ruler, Stand
@@ -112,7 +111,8 @@ def _beside_known(curve: Path, out: Path, marks: Ruler) -> list[str]:
         raise BadUsage(f"--out {out}: a curve is drawn as .png")
     if not curve.is_file():
         raise BadUsage(f"--curve {curve}: there is no such file; `train` writes history.csv into its --out")
-    demand_writable(out)
+    with usage("--out"):
+        files.demand_writable(out)
     own = known_runs.own_curve(curve, marks.chance, marks.best)
     files.write_atomically(out, png(known_runs.over_known(own, curve.name), scale=1.0))
     what = [f"{run}: {rows['what'].iloc[0]}" for run, rows in known_runs.read().groupby("run", sort=False)]

@@ -5,7 +5,7 @@
 
 import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,18 +20,18 @@ from clutils.data import ImageSet, kind_called
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
 from clutils.figures import png
-from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
+from clutils.report import diagnosis, page, preprocessing, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
+from clutils.report.options import LEAST, demand_suffix, validated
 from clutils.report.prepared import Unfit, as_taken
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
-__all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
+__all__ += ["beside_json", "check", "check_all", "covering", "examine", "in_series", "in_series_json", "load"]
+__all__ += ["validated"]
 
-SUFFIXES = (".html", ".json", ".png")
 DEFAULTED = "no images were named (--data), so generated scenes were used: name images of its own kind"
-LEAST = 16  # images, of which a quarter is the test set
 FEW = 400  # images below which statements on classes are uncertain
 UNLABELLED = (
     "without labels, these cannot be known: the accuracy of kNN and probe, whether neighbours share a class, "
@@ -108,12 +108,6 @@ class Report:
         }
 
 
-def demand_suffix(path: Path) -> None:
-    """Raise ValueError where a report can't be written under this name."""
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
-
-
 def check(
     path: str | Path | nn.Module | checkpoints.Opened,
     data: str | tuple[ImageSet, ImageSet] | None = None,
@@ -121,57 +115,112 @@ def check(
     limit: int = 2000,
     head: nn.Module | None = None,
     on_stage: Callable[[str], object] = lambda name: None,
-    command: str = "report.check, in Python",
+    command: str = "",
     **options: Any,
 ) -> Report:
-    """Open an encoder, measure it on these images and say what ails it.
+    """Measure an encoder and diagnose it.
 
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
     - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
-    - limit: how many images in all, three quarters of them the gallery, whose labels are the neighbours';
-      without any label, all of them are test images and the gallery is empty
+    - limit: number of images, three quarters of them the gallery, whose labels are the neighbours'; without
+      any label, all of them are test images and the gallery is empty
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
     - command: what was typed, which the page repeats
     - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
-      may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto" (the default for a file): the
-      one that fits best, with a note
+      may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or "auto" (the default for a
+      file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
 
     For an encoder of grey images the colours of others are averaged.
 
-    The same file, images and options give the same report. Raises as `checkpoints.open`, `data.load` and
-    `examine` do.
+    The same file, images and options give the same report. Raises Unfit on an option out of its range
+    (`options.validated`), before anything is opened; else as `checkpoints.open` and `data.load` do.
     """
-    on_stage("opening")
-    opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
-    if head is not None:
-        opened = replace(opened, head=copy.deepcopy(head).eval())
-    notes = [] if data is not None else [DEFAULTED]
-    data = "scenes" if data is None else data
+    [report] = check_all([path], data, head, on_stage, command, arch=arch, limit=limit, **options)
+    return report
+
+
+def check_all(
+    paths: Sequence[str | Path | nn.Module | checkpoints.Opened],
+    data: str | tuple[ImageSet, ImageSet] | None = None,
+    head: nn.Module | None = None,
+    on_stage: Callable[[str], object] = lambda name: None,
+    command: str = "",
+    facts: Mapping[str, str] | None = None,
+    **given: Any,
+) -> list[Report]:
+    """Check one file, two side by side, or a series (without maps), all on the same images.
+
+    Arguments and errors as of `check`; facts: what a page also says of where it comes from. The first two
+    files are opened before the images are loaded; of a series, one at a time is in memory.
+    """
+    options = validated({"limit": 2000} | given, len(paths))
+    limit, outs = options.pop("limit"), options.pop("out", ())
+    opening = {"arch": options.pop("arch", None), "weights": options.pop("weights", None)}
+    if len(paths) > 2:
+        options["tsne"] = False
     pair = isinstance(data, tuple) and [*map(type, data)] == [ImageSet, ImageSet]
-    if not pair and not (isinstance(data, str) and kind_called(data).name == "pictures"):
+    if not pair and not (isinstance(data, str | None) and kind_called(data or "scenes").name == "pictures"):
         shown = repr(data) if isinstance(data, str) else f"a {type(data).__name__}"
-        raise ValueError(
+        raise Unfit(
             f"report.check: data is {shown}, but must be images: a name, or a pair of sets, those to take "
-            "neighbours from, and those to judge; of other samples `measures` and `maps` take the embeddings"
+            "neighbours from, and those to judge; of other samples `measures` and `maps` take the embeddings",
+            "data",
         )
-    gallery, judged = load(data, limit) if isinstance(data, str) else data
-    gallery, judged = (as_taken(part, opened.channels) for part in (gallery, judged))
+    on_stage("opening")
+    early = [_opened(path, head, opening) for path in paths[:2]]  # which may be refused
+    try:
+        images = data if isinstance(data, tuple) else load(data or "scenes", limit)
+    except ValueError as error:
+        if isinstance(data, str) and data.startswith("folder:"):  # what lies there is not an option's fault
+            raise
+        raise Unfit(str(error), "data") from error
+    reports = []
+    for place, path in enumerate(paths):
+        if place:
+            on_stage("opening")
+        opened = early[place] if place < 2 else _opened(path, head, opening)
+        own = dict(options)
+        if not isinstance(path, nn.Module) and own.get("mean") is None and own.get("std") is None:
+            own["mean"] = "auto"  # a module may normalise by itself
+        reports.append(_report(opened, images, data, on_stage, command, own))
+        reports[-1].examination.facts |= facts or {}
+        if opened.path and not isinstance(path, checkpoints.Opened) and Path(opened.path) != Path(str(path)):
+            reports[-1].notes.insert(0, f"in the folder {path}, {Path(opened.path).name} was opened")
+    for out in outs:
+        write(reports, out)
+    return reports
+
+
+def _opened(
+    path: str | Path | nn.Module | checkpoints.Opened, head: nn.Module | None, opening: dict[str, Any]
+) -> checkpoints.Opened:
+    opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, **opening)
+    return opened if head is None else replace(opened, head=copy.deepcopy(head).eval())
+
+
+def _report(
+    opened: checkpoints.Opened,
+    images: tuple[ImageSet, ImageSet],
+    data: str | tuple[ImageSet, ImageSet] | None,
+    on_stage: Callable[[str], object],
+    command: str,
+    options: dict[str, Any],
+) -> Report:
+    notes = [] if data is not None else [DEFAULTED]
+    gallery, judged = (as_taken(part, opened.channels) for part in images)
     if not bool((judged.labels >= 0).any()):
         notes.append(UNLABELLED)
     elif (count := len(gallery) + len(judged)) < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
-    seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
+    seen = torch.cat(views.pair(judged.subset(slice(0, preprocessing.VIEWED)).images, 0))
     side = options.get("size") or opened.side
-    opened = feeding.with_decided_stem(opened, seen, side)
+    opened = preprocessing.with_decided_stem(opened, seen, side)
     notes += opened.notes
     mean, std = options.get("mean"), options.get("std")
-    if mean is None and std is None and not isinstance(path, nn.Module):
-        mean = "auto"
-    mean, std, said = feeding.given(mean, std, opened, seen, side)
-    options |= {"mean": mean, "std": std}
-    if said and (mean, std) != feeding.NORMALISATIONS["none"]:
+    mean, std, said = preprocessing.from_options(mean, std, opened, seen, side)
+    if said and (mean, std) != preprocessing.NORMALISATIONS["none"]:
         notes.append(said)
-    found = examine(opened, gallery, judged, on_stage=on_stage, **options)
+    found = examine(opened, gallery, judged, on_stage=on_stage, **options | {"mean": mean, "std": std})
     own = found.found
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
         notes.append(
@@ -187,10 +236,23 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
-    found.facts = provenance.facts(opened, found.gallery, judged, options, command)
+    found.facts = provenance.facts(
+        opened, found.gallery, judged, options | {"mean": mean, "std": std}, command
+    )
     return Report(
         found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, title, opened.epoch
     )
+
+
+def write(reports: Sequence[Report], out: Path) -> None:
+    """Write one report (.html, .json or .png), two side by side, or a series (.html or .json)."""
+    page = out.suffix == ".html"
+    if len(reports) > 2:
+        files.write_atomically(out, (in_series if page else in_series_json)(reports))
+    elif len(reports) == 2:
+        files.write_atomically(out, (beside if page else beside_json)(*reports))
+    else:
+        reports[0].write(out)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -201,9 +263,7 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
 
     Raises ValueError on fewer than 16 images, and as `data.load` does.
     """
-    if limit < LEAST:
-        raise ValueError(f"check: at least {LEAST} images are needed, but only {limit} asked for")
-    few = limit // 4
+    few = validated({"limit": limit})["limit"] // 4
     try:
         judged = cast(ImageSet, datasets.load(name, split="test", limit=few))
     except ValueError as error:

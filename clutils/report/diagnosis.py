@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from clutils.report import feeding
+from clutils.report import preprocessing
 from clutils.report.facts import Facts, Row
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
@@ -111,7 +111,7 @@ def never_trained(f: Facts) -> Diagnosis | None:
     """
     if f.never_trained:
         why = "its batch-norm layers have counted 0 batches, and store mean 0 and variance 1"
-    elif f.plain_normalisations and not above(f):
+    elif f.plain_normalisations and not beats_fresh_weights(f):
         why = "all gains of its layer normalisations are 1 and all biases 0"
     else:
         return None
@@ -120,11 +120,11 @@ def never_trained(f: Facts) -> Diagnosis | None:
 
 def fed_wrongly(f: Facts) -> Diagnosis | None:
     """Healthy encoders are within 0.05 nats of their training; those of scenes on digits at 0.25 to 0.55."""
-    if f.input_gap is None or f.input_gap <= feeding.NEAR or not f.spread:
+    if f.input_gap is None or f.input_gap <= preprocessing.NEAR or not f.spread:
         return None
-    best, *equal = feeding.alike(f.input_gaps) or [""]
+    best, *equal = preprocessing.closest(f.input_gaps) or [""]
     nearest = f.input_gaps.get(best, math.inf)
-    mended = nearest <= min(feeding.NEAR, f.input_gap / 4)
+    mended = nearest <= min(preprocessing.NEAR, f.input_gap / 4)
     away = f"{f.input_gap:,.{2 if f.input_gap < 10 else 0}f} nats"
     if mended:
         either = " or ".join([best, *equal])
@@ -148,7 +148,13 @@ def _settled(f: Facts) -> int:
 def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
     """By the file's own count of batches; after so few, what the loss sees is still nearly one point."""
     seen = f.batches_seen
-    if seen is None or not 0 < seen < batches or f.spread < CONSTANT or learned_views(f) or above(f):
+    if (
+        seen is None
+        or not 0 < seen < batches
+        or f.spread < CONSTANT
+        or learned_views(f)
+        or beats_fresh_weights(f)
+    ):
         return None
     says = f"Half-trained: its batch normalisations have counted {seen} batches{_beside(f)}."
     return Diagnosis(HALF, LOOK, says)
@@ -227,22 +233,22 @@ def half_trained(f: Facts) -> Diagnosis | None:
     Where views are between, both must be below. Where the measures disagree, nothing is said.
     """
     if begun := hardly_begun(f, _settled(f)):
-        if (f.batches_seen or 0) < SETTLED or (f.input_gap or 0.0) <= feeding.NEAR:
+        if (f.batches_seen or 0) < SETTLED or (f.input_gap or 0.0) <= preprocessing.NEAR:
             return begun
         other = " Or these images are of another kind than those that it was trained on."
         return replace(begun, says=begun.says + other, strange=True)
-    by = leads(f)
+    by = z_scores(f)
     if by is None or f.own is None or f.untrained is None or learned_views(f) or _labels_wrong(f):
         return None
     few = min(by) > -CERTAIN and _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15
-    if few or max(by) > (1 if _left(f) > BETWEEN else 0) or (min(by) >= 0 and f.own.knn >= EASY):
+    if few or max(by) > (1 if error_ratio(f) > BETWEEN else 0) or (min(by) >= 0 and f.own.knn >= EASY):
         return None  # it may be a lead, or nothing is left to learn of these classes
     return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.")
 
 
 def other_classes(f: Facts) -> Diagnosis | None:
     """Views were learned, and neither kNN nor probe is above fresh weights."""
-    by = leads(f)
+    by = z_scores(f)
     if by is None or not learned_views(f) or max(by) > 0 or _easy(f) or _labels_wrong(f):
         return None
     level = BROKEN if min(by) <= -CERTAIN else LOOK
@@ -250,17 +256,17 @@ def other_classes(f: Facts) -> Diagnosis | None:
 
 
 def healthy(f: Facts) -> Diagnosis | None:
-    by = leads(f)
+    by = z_scores(f)
     if by is None or f.own is None or f.untrained is None or f.raw is None:
         return None
     by_luck = interval(max(f.own), f.compared or 1)[0] <= (f.chance or 0.0)  # its accuracy
-    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and not by_luck):
+    if beats_fresh_weights(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and not by_luck):
         at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
         says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
         says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
         if f.raw[at] >= f.own[at]:
             says += ", which is no lower"
-        if not above(f):
+        if not beats_fresh_weights(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
         return Diagnosis(HEALTHY, GOOD, f"{says}.")
@@ -311,7 +317,7 @@ def _error(own: float, fresh: float, f: Facts) -> float:
     return math.sqrt(max(variance, 1e-4) / (f.compared or 1) + DRAWS**2)
 
 
-def leads(f: Facts) -> tuple[float, float] | None:
+def z_scores(f: Facts) -> tuple[float, float] | None:
     """By how many standard errors (kNN, probe) are above those of fresh weights; None = not known."""
     if f.own is None or f.untrained is None:
         return None
@@ -320,13 +326,13 @@ def leads(f: Facts) -> tuple[float, float] | None:
     return knn, probe
 
 
-def above(f: Facts) -> bool:
+def beats_fresh_weights(f: Facts) -> bool:
     """Whether kNN or probe is above fresh weights by more than luck, and the other not below by as much."""
-    by = leads(f)
+    by = z_scores(f)
     return by is not None and max(by) >= CERTAIN and min(by) > -CERTAIN
 
 
-def _left(f: Facts) -> float:
+def error_ratio(f: Facts) -> float:
     """Share of fresh weights' errors that are left: how often a view is farther than another image."""
     errors = 1 - (f.fresh_nearer_than or 0.0)
     return (1 - f.nearer_than) / errors if errors else 1.0
@@ -337,28 +343,28 @@ def learned_views(f: Facts) -> bool:
 
     Healthy runs leave 0.1 to 0.35 of fresh weights' errors, half-trained ones nearly always 0.4 and more.
     """
-    return f.fresh_nearer_than is not None and _left(f) < LEARNED
+    return f.fresh_nearer_than is not None and error_ratio(f) < LEARNED
 
 
 def _easy(f: Facts) -> bool:
-    by = leads(f)
+    by = z_scores(f)
     if by is None or f.own is None or f.untrained is None or (f.chance or 0) >= EASY:
         return False
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
-def _luck(own: Row, fresh: Row, f: Facts) -> int:
+def margin(own: Row, fresh: Row, f: Facts) -> int:
     """Whole points of a difference to fresh weights up to which it does not count."""
     return math.ceil(100 * CERTAIN * max(_error(*pair, f) for pair in zip(own, fresh, strict=True)))
 
 
 def _than_fresh(f: Facts) -> str:
     """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
-    by, own, fresh = leads(f), f.own, f.untrained
+    by, own, fresh = z_scores(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
     said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
-    return f"{said[0]} with fresh weights, {said[1]} (up to {_luck(own, fresh, f)} points may be luck)"
+    return f"{said[0]} with fresh weights, {said[1]} (up to {margin(own, fresh, f)} points may be luck)"
 
 
 def _views_beside(f: Facts) -> str:
@@ -423,10 +429,10 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
 def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
-    value = f"{f.input_gap:,.2f} nats from the statistics in training (up to {feeding.NEAR} is near)"
+    value = f"{f.input_gap:,.2f} nats from the statistics in training (up to {preprocessing.NEAR} is near)"
     if found := fed_wrongly(f):
         return found.level, value, "Fed wrongly."
-    if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
+    if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > preprocessing.NEAR:
         why = "too few to settle" + (", or of images of another kind" if f.batches_seen >= SETTLED else "")
         return LOOK, value, f"Its statistics come from {f.batches_seen} batches: {why}."
     return GOOD, value, ""
@@ -440,7 +446,7 @@ def classes(f: Facts) -> Told | None:
     knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
     value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
     if f.untrained is not None:
-        value += f"; up to {_luck(f.own, f.untrained, f)} points beside fresh weights may be luck"
+        value += f"; up to {margin(f.own, f.untrained, f)} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
         says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says
@@ -448,9 +454,9 @@ def classes(f: Facts) -> Told | None:
         says = f"All at chance ({f.chance:.0%}) or below: labels and images do not seem to belong together."
         return LOOK, value, says
     if found := other_classes(f) or half_trained(f):
-        where = "Below" if max(leads(f) or (0.0,)) <= -CERTAIN else "Not above"
+        where = "Below" if max(z_scores(f) or (0.0,)) <= -CERTAIN else "Not above"
         return found.level, value, f"{where} fresh weights by more than luck."
-    return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
+    return GOOD if beats_fresh_weights(f) or _easy(f) else UNKNOWN, value, ""
 
 
 def loss_space(f: Facts) -> Told | None:

@@ -5,7 +5,6 @@ in `diagnosis`.
 """
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -15,11 +14,10 @@ from torch import Tensor, nn
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.report import feeding, standard
+from clutils.report import preprocessing, standard
 from clutils.report.facts import Examination, Facts, Row
-from clutils.report.feeding import VIEWED
-from clutils.report.prepared import Prepared, demand_side, embed
-from clutils.settings import one_of
+from clutils.report.prepared import Prepared, Unfit, embed
+from clutils.report.preprocessing import VIEWED
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
@@ -68,14 +66,15 @@ def examine(
     The same arguments give the same numbers, and a quick look those of a full one for what both measure.
     Raises ValueError on what does not fit together, and where a feature of an image is not finite.
     """
-    side = demand_side(opened, size) or opened.side
+    if size is not None and opened.side not in (None, size):
+        only = f"takes images of {opened.side} x {opened.side} only"
+        raise Unfit(f"size is {size}, but {opened.arch} {only}", "size")
+    side = size or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift)
     fresh = _untrained(opened, side, shift, seed)
     lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
-    for name in numbers:
-        one_of("report.check", "a further number", name, measures.BY_NAME)
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
     z = embed(prepared, judged.images)
@@ -86,7 +85,7 @@ def examine(
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(lent)} | shape | _contrast(z1, z2)
     n["plain_normalisations"] = _plain(opened.encoder)
-    n |= feeding.first_layer(prepared, torch.cat(seen), unknown)
+    n |= preprocessing.first_layer(prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:
         n["uniformity"] = measures.uniformity(z)
@@ -358,8 +357,6 @@ def _loss(
     given: τ, where the file does not say it.
     """
     tau = opened.temperature or given
-    if tau is not None and not 0 < tau < math.inf:
-        raise ValueError(f"temperature is {tau!r}, but must be above 0")
     if opened.untempered:
         unknown["share_of_negatives"] = f"{opened.untempered} trains without a temperature"
     elif opened.learned_scale:

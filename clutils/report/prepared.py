@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -11,12 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders
-from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 
 
 class Unfit(ValueError):
-    """An option that does not fit this encoder: what it is, and what there is."""
+    """An option out of its range, or one that does not fit this encoder; option: its name, if it is one."""
+
+    def __init__(self, said: str, option: str = "") -> None:
+        super().__init__(said)
+        self.option = option
 
 
 class Prepared(nn.Module):
@@ -35,12 +37,12 @@ class Prepared(nn.Module):
         std: Sequence[float] = (1.0,),
     ) -> None:
         super().__init__()
-        if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
-            raise Unfit(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
         device = next((weights.device for weights in encoder.parameters()), None)
         for name, values in (("mean", mean), ("std", std)):
             if len(values) not in (1, channels):
-                raise Unfit(f"{name} has {len(values)} numbers, but the encoder takes {channels} channels")
+                raise Unfit(
+                    f"{name} has {len(values)} numbers, but the encoder takes {channels} channels", name
+                )
             self.register_buffer(name, torch.tensor(values, device=device).view(1, -1, 1, 1))
         self.encoder, self.channels, self.side = encoder, channels, side
 
@@ -92,10 +94,3 @@ def batch_size(prepared: Prepared, images: Tensor) -> int:
     """How many images at a time: what 32 of 32x32 take stays in a processor's cache, and is quickest."""
     side = prepared.side or max(images.shape[-2:])
     return max(4, min(512, 32 * 32 * 32 // side**2))
-
-
-def demand_side(opened: Opened, size: int | None) -> int | None:
-    """`size`. Raises Unfit where the network takes images of another one."""
-    if size is not None and opened.side not in (None, size):
-        raise Unfit(f"size is {size}, but {opened.arch} takes images of {opened.side} x {opened.side} only")
-    return size

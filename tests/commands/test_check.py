@@ -2,6 +2,7 @@
 
 import hashlib
 import html
+import inspect
 import json
 import os
 import re
@@ -10,6 +11,8 @@ import pytest
 import torch
 
 from clutils import report
+from clutils.commands import check
+from clutils.commands.arguments import Parser, adding, value
 from clutils.figures import style
 from clutils.report import GOOD, LOOK
 from tests.commands.asked import complaint, run
@@ -180,18 +183,18 @@ def test_classes_of_any_name_are_judged_drawn_and_named_on_the_page(file, tmp_pa
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--out", "a.pdf"], 2, "a.pdf ends in '.pdf', but must end in .html"),
-        (["x", "--mean", "1,2"], 2, "not one number, or three"),
-        (["x", "--mean", "foo"], 2, "--mean: the normalisation is 'foo', but must be one of none, imagenet"),
-        (["x", "--std", "0"], 2, "--std: 0 must be above 0"),
-        (["x", "--size", "7"], 2, "--size: 7 is not a whole number from 8 to 1024"),
+        (["x", "--mean", "1,2"], 2, "--mean: mean is (1, 2), but must be one number, or three"),
+        (["x", "--mean", "foo"], 2, "--mean: mean is 'foo', but must be one of none, imagenet"),
+        (["x", "--std", "0"], 2, "--std: std is 0, but must be above 0"),
+        (["x", "--size", "7"], 2, "--size: size is 7, but must be a whole number from 8 to 1024"),
         (["x", "--out", "nowhere/at/a.html"], 2, "can't be written: there is no folder nowhere/at"),
         (["x", "--arch", "resnet18-odd"], 2, "option 'odd'; there are maxpool"),
-        (["x", "--out", "tests/runs.py/a.html"], 2, "--out tests/runs.py/a.html can't be written"),
-        (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
+        (["x", "--out", "tests/runs.py/a.html"], 2, "--out: tests/runs.py/a.html can't be written"),
+        (["x", "y", "--out", "a.png"], 2, "a page on several files is .html or .json"),
         (["x", "--fail-on", "good"], 2, "--fail-on"),
         (["RUN", "--weights", "ema"], 1, "holds no moving average of its weights"),
         (["x", "--temperature", "-1"], 2, "above 0"),
-        (["RUN", "--pictures", "1"], 2, "at least 16 images are needed, but only 1 asked for"),
+        (["RUN", "--pictures", "1"], 2, "--images: limit is 1, but must be a whole number from 16 on"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
@@ -199,6 +202,36 @@ def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
     given = [str(file) if word == "RUN" else word for word in given]
     assert command(*given) == code
     assert said in complaint(capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        *(("limit", 15), ("limit", "many"), ("arch", "resnet19"), ("weights", "best"), ("temperature", 0)),
+        *(("mean", "imagnet"), ("mean", (1, 2)), ("std", 0.0), ("size", 1025), ("seed", 0.5)),
+        *(("out", "a.pdf"), ("data", "sentences:toy")),
+    ],
+)
+def test_the_command_refuses_an_option_as_report_check_does_and_before_a_file_is_opened(
+    option, wrong, capsys
+):
+    with pytest.raises(report.Unfit) as refused:
+        report.check("there/is/none.pt", **{option: wrong})
+    assert refused.value.option == option
+    typed = ",".join(map(str, wrong)) if isinstance(wrong, tuple) else wrong
+    shown = "images" if option == "limit" else option
+    assert command("there/is/none.pt", f"--{shown}", typed) == 2
+    assert complaint(capsys) == f"clutils: --{shown}: {' '.join(str(refused.value).split())}\n"
+
+
+def test_the_command_has_no_refusal_of_an_option_but_those_of_report_check():
+    parser = Parser(prog="")
+    check.add_to(adding(parser))
+    of_check = parser._subparsers._group_actions[0].choices["check"]
+    refusing = [a.dest for a in of_check._actions if a.type not in (None, value) or a.choices]
+    assert refusing == ["fail_on"]  # of the exit code, which report.check does not have
+    source = inspect.getsource(check)
+    assert source.count("raise ") == 1 and "raise BadUsage" in inspect.getsource(check.unfit)
 
 
 def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):

@@ -44,7 +44,7 @@ def test_an_encoder_of_grey_images_maps_photographs_in_colour(photos, tmp_path, 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--pictures", 10), "--images 10: must be from 20"),
+        (("--pictures", 10), "--images: limit is 10, but must be a whole number from 20 to 5000"),
         (("--out", "map.pdf"), "--out map.pdf: must end in .html"),
         (("--data", "sentences:toy"), "sentences"),
         (("--mean", "cifar"), "cifar"),

@@ -10,7 +10,7 @@ from clutils import checkpoints, data, losses, report, training
 from clutils.course import checkpoint as lesson
 from clutils.course import records
 from clutils.course.checkpoint import exercises, limit, names
-from clutils.report import diagnosis, feeding
+from clutils.report import diagnosis, preprocessing
 from tests.course.answers import Mistake, judged
 
 
@@ -77,7 +77,7 @@ def test_the_divergence_is_that_of_torch():
     m, v, m0, v0 = torch.rand(4, 6, generator=draw, dtype=torch.float64) + 0.1
     met, expected = (torch.distributions.Normal(a, b.sqrt()) for a, b in ((m, v), (m0, v0)))
     torch.testing.assert_close(
-        feeding.divergence(m, v, m0, v0), torch.distributions.kl_divergence(met, expected)
+        preprocessing.divergence(m, v, m0, v0), torch.distributions.kl_divergence(met, expected)
     )
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from clutils import checkpoints, data, encoders, figures, measures, report
 from clutils.figures import png
-from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, screen, standard
+from clutils.report import BROKEN, UNKNOWN, Unfit, examination, preprocessing, screen, standard
 from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
@@ -189,7 +189,7 @@ def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions
         ((mean, 4 * var), stretched),
         ((mean + var.sqrt(), var), 0.5),
     ):
-        found = feeding.gap(Prepared(net), net[1], seen, remembered)
+        found = preprocessing.kl(Prepared(net), net[1], seen, remembered)
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 

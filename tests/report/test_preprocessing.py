@@ -8,7 +8,7 @@ import torchvision
 from torch import nn
 
 from clutils import data
-from clutils.report import Unfit, feeding
+from clutils.report import Unfit, preprocessing
 from tests.checkpoints.files import reopened
 
 
@@ -39,7 +39,7 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
     state = settled(padding, maxpool, 0.0, 1.0, images[:192])
     opened = reopened({f"encoder.{name}": value for name, value in state.items()}, tmp_path)
     assert opened.backbone.assumed == ("maxpool", "padding")
-    decided = feeding.with_decided_stem(opened, images[192:], None)
+    decided = preprocessing.with_decided_stem(opened, images[192:], None)
     assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
     assert decided.backbone.assumed == () and not any("do not tell" in note for note in decided.notes)
     assert f"padding of its stem is {padding}, by what" in decided.notes[-2]
@@ -47,19 +47,19 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
 
 def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(images, tmp_path):
     opened = reopened(settled(1, True, 0.5, 0.5, images[:192]), tmp_path)
-    chosen, said = feeding.fitting(opened, images[192:], None)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
     assert "too close to choose" not in said
-    assert feeding.with_decided_stem(opened, images[192:], None).backbone.maxpool
+    assert preprocessing.with_decided_stem(opened, images[192:], None).backbone.maxpool
 
 
 def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
     opened = reopened(settled(2, False, 0.0, 1.0, images[:192]), tmp_path)
     noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
-    undecided = feeding.with_decided_stem(opened, noise, None)
+    undecided = preprocessing.with_decided_stem(opened, noise, None)
     assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
     assert any("pad by 1: weights do not tell" in note for note in undecided.notes)
-    chosen, said = feeding.fitting(opened, noise, None)
+    chosen, said = preprocessing.best_normalisation(opened, noise, None)
     assert chosen is None and said.startswith("no usual normalisation fits")
 
 
@@ -68,19 +68,19 @@ def test_weights_far_too_large_decide_nothing(images, tmp_path):
     opened = reopened(
         {k: v.sign() * 1e38 if v.is_floating_point() else v for k, v in state.items()}, tmp_path
     )
-    chosen, said = feeding.fitting(opened, images[192:], None)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
     assert chosen is None and "is not finite" in said
 
 
 def test_a_fresh_network_remembers_nothing(tmp_path):
     opened = reopened(torchvision.models.resnet18().state_dict(), tmp_path)
     seen = torch.rand(8, 3, 32, 32)
-    assert feeding.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
-    chosen, said = feeding.fitting(opened, seen, None)
+    assert preprocessing.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
+    chosen, said = preprocessing.best_normalisation(opened, seen, None)
     assert chosen is None and "it has never seen an image" in said
 
 
 def test_a_normalisation_is_known_by_its_name():
-    assert feeding.normalisation("imagenet")[0] == (0.485, 0.456, 0.406)
+    assert preprocessing.normalisation("imagenet")[0] == (0.485, 0.456, 0.406)
     with pytest.raises(Unfit, match="'imagnet', but must be one of none, imagenet, cifar10, half, bytes"):
-        feeding.normalisation("imagnet")
+        preprocessing.normalisation("imagnet")

@@ -1,7 +1,7 @@
-"""What reaches an encoder's first layers, beside what they remember of training: feeding and stem.
+"""Input normalisation and ResNet stem, chosen by the batch-norm statistics that training left.
 
 A batch normalisation keeps mean and variance of what it was trained on. Where images of the same kind give
-others, they are fed in another way, or the network was put together in another way.
+others, they are normalised in another way, or the network was put together in another way.
 """
 
 import math
@@ -32,11 +32,11 @@ def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
     if name not in NORMALISATIONS:
         known = ", ".join(NORMALISATIONS)
-        raise Unfit(f"the normalisation is {name!r}, but must be one of {known}, auto, or numbers")
+        raise Unfit(f"mean is {name!r}, but must be one of {known}, auto, or numbers", "mean")
     return NORMALISATIONS[name]
 
 
-def given(
+def from_options(
     mean: str | Sequence[float] | None,
     std: Sequence[float] | None,
     opened: Opened,
@@ -45,10 +45,10 @@ def given(
 ) -> tuple[Sequence[float] | None, Sequence[float] | None, str]:
     """Mean and std from numbers, a usual name or "auto"; and a sentence where "auto" chose.
 
-    seen: as in `fitting`. None where nothing is given, or none fits. Raises Unfit on another name.
+    seen: as in `best_normalisation`. None where nothing is given, or none fits. Raises Unfit on another name.
     """
     if mean == "auto":
-        chosen, said = fitting(opened, seen, size)
+        chosen, said = best_normalisation(opened, seen, size)
         mean, std = chosen or (None, None)
         return mean, std, said
     if isinstance(mean, str):
@@ -57,7 +57,7 @@ def given(
     return mean, std, ""
 
 
-def fitting(
+def best_normalisation(
     opened: Opened, seen: Tensor, size: int | None
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]] | None, str]:
     """The usual (mean, std) that fits what the encoder remembers best, and a sentence on the choice.
@@ -73,7 +73,7 @@ def fitting(
     if not gaps:
         reason = unknown.get("input_gap", "no layer stores statistics of its training images")
         return None, f"the normalisation of its images is unknown: {reason}; the images are fed as they are"
-    best, *equal = alike(gaps)
+    best, *equal = closest(gaps)
     beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:
         said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
@@ -83,7 +83,7 @@ def fitting(
     return NORMALISATIONS[best], said
 
 
-def alike(gaps: Mapping[str, float]) -> list[str]:
+def closest(gaps: Mapping[str, float]) -> list[str]:
     """The normalisation that fits best, and those that differ from it by less than `ALIKE`."""
     names = sorted(gaps, key=lambda name: gaps[name])
     return [name for name in names if gaps[name] - gaps[names[0]] < ALIKE]
@@ -141,7 +141,7 @@ def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> di
             "folded into the weights, or not loaded)" if fresh and moved else "it has never seen an image)"
         )
         return {"never_trained": fresh and not moved}
-    found: dict[str, Any] = {"batches_seen": counted, "input_gap": gap(prepared, first, seen, remembered)}
+    found: dict[str, Any] = {"batches_seen": counted, "input_gap": kl(prepared, first, seen, remembered)}
     return found | {"input_gaps": _gaps(prepared, first, seen, remembered)}
 
 
@@ -155,10 +155,10 @@ def _gaps(
     """Usual normalisation -> the gap with it."""
     ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
     fed = {n: Prepared(prepared.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
-    return {name: gap(other, layer, seen, remembered) for name, other in fed.items()}
+    return {name: kl(other, layer, seen, remembered) for name, other in fed.items()}
 
 
-def gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
+def kl(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
     caught: list[Tensor] = []
 
     class Enough(Exception):

@@ -1,0 +1,88 @@
+"""Options of a check: each is validated here alone, before a file is opened or an image loaded."""
+
+import math
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from clutils import checkpoints
+from clutils.files import demand_writable
+from clutils.measures import BY_NAME
+from clutils.report.prepared import Unfit
+from clutils.report.preprocessing import normalisation
+from clutils.settings import SWITCH, Setting, one_of
+
+LEAST = 16  # images, of which a quarter is the test set
+SUFFIXES = (".html", ".json", ".png")
+RANGES = {
+    "limit": Setting(LEAST, whole=True),
+    "weights": Setting(choices=("ema",), also=(None,)),
+    "temperature": Setting(0.0, open_below=True, also=(None,)),
+    "size": Setting(8, 1024, whole=True, also=(None,)),
+    "seed": Setting(-(2**63), 2**63 - 1, whole=True),
+    "tsne": SWITCH,
+    "quick": SWITCH,
+}
+
+
+def validated(
+    given: Mapping[str, Any], files: int = 1, ranges: Mapping[str, Setting] = RANGES
+) -> dict[str, Any]:
+    """The same options, with mean and std as tuples and files to write as paths.
+
+    - files: number of files that are checked; ranges: of the options that are numbers
+
+    Raises Unfit, naming the option, on a value that is out of its range, and TypeError on an unknown option.
+    """
+    found = dict(given)
+    for name, value in given.items():
+        with _named(name):
+            if name in ranges and not ranges[name].allows(value):
+                raise ValueError(f"{name} is {value!r}, but must be {ranges[name]}")
+            elif name == "arch" and value is not None:
+                checkpoints.demand_arch(value)
+            elif name in ("mean", "std") and value is not None:
+                found[name] = _channels(name, value)
+            elif name == "numbers":
+                for number in value:
+                    one_of("report.check", "a further number", number, BY_NAME)
+            elif name == "out":
+                found[name] = [Path(out) for out in ([value] if isinstance(value, str | Path) else value)]
+                for out in found[name]:
+                    demand_suffix(out, SUFFIXES if files == 1 else SUFFIXES[:2])
+                    demand_writable(out)
+            elif name not in (*ranges, "arch", "mean", "std"):
+                raise TypeError(f"check: there is no option {name!r}")
+    return found
+
+
+def demand_suffix(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Raise ValueError where a report can't be written under this name."""
+    if path.suffix not in suffixes:
+        several = "" if suffixes == SUFFIXES else ": a page on several files is .html or .json"
+        raise ValueError(f"{path} ends in {path.suffix!r}, but must end in {', '.join(suffixes)}{several}")
+
+
+def _channels(name: str, value: Any) -> str | tuple[float, ...]:
+    """Mean or std: a usual name, or one finite number for all channels or three."""
+    if isinstance(value, str) and name == "mean":
+        return value if value == "auto" or normalisation(value) else ""
+    several = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    plain = all(isinstance(one, numbers.Real) and math.isfinite(one) for one in several)
+    if not plain or len(several) not in (1, 3):
+        raise ValueError(f"{name} is {value!r}, but must be one number, or three as in 0.485,0.456,0.406")
+    if name == "std" and min(several) <= 0:
+        raise ValueError(f"std is {value!r}, but must be above 0: images are divided by it")
+    return tuple(map(float, several))
+
+
+@contextmanager
+def _named(option: str) -> Iterator[None]:
+    try:
+        yield
+    except Unfit:
+        raise
+    except ValueError as error:
+        raise Unfit(str(error), option) from error
