@@ -31,6 +31,7 @@ NEXT = {
 }
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
+PIXELS = 8  # shorter side of the test images below which a view's crop leaves nothing to tell images by
 FEWEST = 20  # test images below which only a constant, or how images are fed, is certain
 DRAWS = 0.03  # standard deviation of fresh weights' accuracy from seed to seed: 0.02 to 0.03 (conv16, scenes)
 CERTAIN = 2.0  # standard errors from which on a difference counts
@@ -283,12 +284,9 @@ RULES += other_classes, half_trained, healthy
 
 def diagnose(f: Facts) -> Diagnosis:
     """The first rule that has something to say; else what is not known, or the first line worth a look."""
-    few = f"Not known: {f.pictures} test images are too few for a diagnosis (at least {FEWEST})."
     found = next((d for rule in RULES if (d := rule(f)) is not None), None)
-    certain = found is not None and (found.name == FED and (found.mean or found.level == BROKEN))
-    certain = certain or (found is not None and found.name == COLLAPSED and f.spread < 0.01)
-    if f.pictures < FEWEST and not certain:
-        return Diagnosis(OPEN, UNKNOWN, few)
+    if why := undecided(f):
+        return Diagnosis(OPEN, UNKNOWN, f"Not known: {why}.")
     loud = [line for line in lines(f, {}) if line.level in (LOOK, BROKEN)]
     if (found is None or found.level == GOOD) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
@@ -306,6 +304,20 @@ def diagnose(f: Facts) -> Diagnosis:
     why = "no fresh weights of this network can be made for comparison" if f.untrained is None else ""
     why = why or f"these accuracies do not decide whether it learned the classes: {_than_fresh(f)}"
     return Diagnosis(OPEN, UNKNOWN, f"No fault was found, but {why}.")
+
+
+def undecided(f: Facts) -> str:
+    """The reason why these images allow no diagnosis; "" where they do.
+
+    Of few images, an input that another normalisation mends and features that are one point are certain.
+    """
+    if f.pixels is not None and f.pixels < PIXELS:
+        return f"images of {f.pixels} pixels a side are too small for a diagnosis (at least {PIXELS})"
+    fed, one = fed_wrongly(f), f.spread < 0.01 and collapsed(f) is not None
+    certain = one or (fed is not None and (fed.mean or fed.level == BROKEN))
+    if f.pictures < FEWEST and not certain:
+        return f"{f.pictures} test images are too few for a diagnosis (at least {FEWEST})"
+    return ""
 
 
 # ---- beside fresh weights ----------------------------------------------------------------------------------
@@ -420,10 +432,11 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
             if found is not None and found[0] == BROKEN:
                 says = f"{found[2]} After so few batches that decides nothing."
                 told[name] = (begun.level, found[1], says), key
-    return [
+    listed = [
         Line(name, *(found or (UNKNOWN, unknown.get(key, "not measured"), "")))
         for name, (found, key) in told.items()
     ]
+    return [replace(line, level=UNKNOWN, says="") for line in listed] if undecided(f) else listed
 
 
 def fed(f: Facts) -> Told | None:

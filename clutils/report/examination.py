@@ -84,6 +84,7 @@ def examine(
     z1, z2 = (embed(prepared, view) for view in seen)
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(lent)} | shape | _contrast(z1, z2)
+    n["pixels"] = min(judged.images.shape[-2:])
     n["plain_normalisations"] = _plain(opened.encoder)
     n |= preprocessing.first_layer(prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]

@@ -29,7 +29,8 @@ NAMED |= {"own": "{}_beside_untrained", "untrained": "{}_untrained", "raw": "{}_
 class Facts:
     """Numbers of an encoder that rules read.
 
-    - pictures, gallery: test images and labelled images; dimensions: of a feature
+    - pictures, gallery: test images and labelled images; pixels: their shorter side as they were given;
+      dimensions: of a feature
     - spread: the part of an embedding's length in which images differ; dead: share of features that are still
     - plain_normalisations: of layers, gains 1 and biases 0
     - never_trained: there are batch normalisations, and none has seen an image; batches_seen: by the file
@@ -58,6 +59,7 @@ class Facts:
     negative_similarity: float
     finds_itself: float
     nearer_than: float
+    pixels: int | None = None
     fresh_nearer_than: float | None = None
     raw_nearer_than: float | None = None
     plain_normalisations: bool = False

@@ -138,6 +138,10 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ),
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),
     ({"pictures": 12, "spread": 0.0, "finds_itself": 0.5}, COLLAPSED, BROKEN, "0.0%"),
+    ({"pixels": 8}, HEALTHY, GOOD, "its kNN accuracy is 60%"),
+    ({"pixels": 7}, OPEN, UNKNOWN, "images of 7 pixels a side are too small .*at least 8"),
+    ({"pixels": 3, "spread": 0.0}, OPEN, UNKNOWN, "images of 3 pixels"),  # one point, for want of pixels
+    (gaps(9.0, 0.02) | {"pixels": 1}, OPEN, UNKNOWN, "images of 1 pixels"),
 ]
 
 
@@ -161,7 +165,9 @@ EARLY = STILL | YOUNG | {"batches_seen": 12, "untrained": Row(0.6, 0.65)}
 def test_no_line_is_worse_than_the_verdict(change):
     f = dataclasses.replace(WELL, **change)
     verdict, levels = diagnosis.diagnose(f), [line.level for line in diagnosis.lines(f, {})]
-    if verdict.name != FED and f.pictures >= diagnosis.FEWEST:  # else the others mean little
+    if diagnosis.undecided(f):
+        assert set(levels) == {diagnosis.UNKNOWN}, levels  # no cross under 'not known'
+    elif verdict.name != FED:  # else the others mean little
         allowed = {diagnosis.UNKNOWN, GOOD, verdict.level} | ({LOOK} if verdict.level == BROKEN else set())
         assert set(levels) <= allowed, (verdict, levels)
 

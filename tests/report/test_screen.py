@@ -214,8 +214,8 @@ def test_samples_that_are_no_pictures_are_refused_in_one_line(name):
 def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
     with pytest.raises(Unfit, match="images have 3 channels, but the encoder takes 1: images here are"):
         Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
-    with pytest.raises(ValueError, match="std must be above 0"):
-        Prepared(nn.Flatten(), std=(0.0,))
+    with pytest.raises(Unfit, match="mean has 3 numbers, but the encoder takes 1 channels"):
+        report.check(case.opened, few, mean=(0.1, 0.2, 0.3))
     fixed = dataclasses.replace(case.opened, side=224)
     with pytest.raises(Unfit, match="takes images of 224 x 224 only"):
         report.check(fixed, few, tsne=False, size=64)
