@@ -1,4 +1,4 @@
-"""What an exercise is: a question with its answer, and the wrong answers that readers really give."""
+"""Exercises: a question with its answer, and the wrong answers that readers really give."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import torch
 
 from clutils import files
 
+AS_TENSOR = "make it a tensor (torch.maximum or .clamp in place of Python's max, no float() and no .item())"
 SECTION = re.compile(r"^(##?) (.+)\n((?:(?!##? ).*\n?)*)", re.MULTILINE)  # a heading, and what is under it
 
 
@@ -38,7 +39,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Result:
-    """What `check` found. True in a condition when the answer is right.
+    """Outcome of `check`. True in a condition when the answer is right.
 
     - tried: False where nothing stands in place of the `...` yet
     """
@@ -118,7 +119,7 @@ class Exercise:
     # ---- judging ---------------------------------------------------------------------------------------
 
     def judged(self, answer: Any) -> Result:
-        """What `check` says of an answer; no try is kept."""
+        """Result of `check` for an answer; no try is kept."""
         parts = answer if isinstance(answer, tuple | list) else [answer]
         if answer is None or any(part is Ellipsis for part in parts):
             said = f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)"
@@ -133,7 +134,13 @@ class Exercise:
             if not callable(self.answer):
                 return self._judge_values([answer], [self.answer], [[w.answer] for w in self.wrong], [()])
             cases = list(self.cases() if self.cases else [()])
-            given = [self._seen(answer, case) for case in cases]
+            given = []
+            for case in cases:
+                given.append(self._seen(answer, case))
+        except PlainNumber as number:
+            right = self._same(number.value, self.answer(*cases[len(given)]))
+            said = f"the number is right: {AS_TENSOR}." if right else str(number)
+            return Result(False, f"✗ {self.name}: not yet: {said}")
         except Nothing as nothing:
             said = f"{self.name}: {nothing} {self.question} (`.hint()` helps.)"
             return Result(False, said, tried=False)
@@ -146,7 +153,7 @@ class Exercise:
         return self._judge_values(given, expected, wrongs, cases)
 
     def _seen(self, function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
-        """What is compared of a function on one case."""
+        """Compared values of a function on one case."""
         case = tuple(part.clone() if isinstance(part, torch.Tensor) else part for part in case)
         if self.observe is not None:
             return self.observe(function, *case)
@@ -175,7 +182,8 @@ class Exercise:
                 return Result(False, f"✗ {self.name}: not yet. This is {wrong.name}: {wrong.why}")
         tried = zip(cases, given, expected, strict=True)
         case, g, e = next(each for each in tried if not self._same(*each[1:]))
-        where = ", ".join(map(_show, case))
+        names = inspect.signature(self.answer).parameters if case else ()
+        where = ", ".join(f"{name} = {_show(value)}" for name, value in zip(names, case, strict=False))
         if isinstance(e, Mapping):
             on = f" for {where}" if case else ""
             return Result(False, f"✗ {self.name}: not yet{on}: {self._parts(g, e)}")
@@ -253,32 +261,51 @@ def written(module: str) -> Callable[..., Exercise]:
 
 
 class Lacks(Exception):
-    """What an answer lacks, in a sentence to the reader who gave it."""
+    """An answer is incomplete; the message is a sentence to the reader who gave it."""
 
 
 class Nothing(Lacks):
-    """That nothing was returned; the question follows."""
+    """Nothing was returned; the question follows."""
+
+
+class PlainNumber(Lacks):
+    """A Python or NumPy number in place of a tensor: `judged` says whether the number is right."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        super().__init__(f"a tensor is asked for, got {value!r:.60}: {AS_TENSOR}")
 
 
 def something(returned: Any) -> Any:
-    """What a reader's function returned; raises Nothing where that is nothing yet."""
+    """Returned value of a reader's function; raises Nothing where that is nothing yet."""
     if returned is None or returned is Ellipsis:
         raise Nothing("your function returned nothing yet.")
     return returned
+
+
+def a_tensor(returned: Any) -> torch.Tensor:
+    """The tensor that a reader's function returned.
+
+    Raises `Nothing` where that is nothing yet, `PlainNumber` on a number, `Lacks` on anything else.
+    """
+    value = something(returned)
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, int | float | np.number):
+        raise PlainNumber(value)
+    raise Lacks(f"a tensor is asked for, got {value!r:.60}.")
 
 
 def value_and_gradients(*names: str) -> Callable[..., dict[str, Any]]:
     """An `observe`: a function's value, and its gradient by its first arguments, which bear these names.
 
     The value is a tensor, and its elements are summed with fixed weights before the gradient is taken; 0
-    where none flows. Raises Lacks where it is no tensor.
+    where none flows. Raises as `a_tensor`.
     """
 
     def observe(function: Callable[..., Any], *case: Any) -> dict[str, Any]:
         leaves = [argument.detach().clone().requires_grad_() for argument in case[: len(names)]]
-        value = something(function(*leaves, *case[len(names) :]))
-        if not isinstance(value, torch.Tensor):
-            raise Lacks(f"a tensor is asked for, got {value!r:.60}.")
+        value = a_tensor(function(*leaves, *case[len(names) :]))
         weights = 1 + torch.arange(value.numel(), dtype=value.dtype).view(value.shape) / 8
         by = zip(names, gradients((value * weights).sum(), leaves), strict=True)
         return {"value": value.detach()} | {f"gradient by {name}": gradient for name, gradient in by}
@@ -287,7 +314,7 @@ def value_and_gradients(*names: str) -> Callable[..., dict[str, Any]]:
 
 
 def gradients(value: torch.Tensor, leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Of a scalar by each leaf; 0 where none flows."""
+    """Gradients of a scalar by each leaf; 0 where none flows."""
     found: Sequence[torch.Tensor | None] = [None] * len(leaves)
     if value.requires_grad:
         found = torch.autograd.grad(value, leaves, allow_unused=True)
@@ -308,12 +335,12 @@ def _shape_problem(given: Any, expected: Any) -> str:
     try:
         shape = tuple(torch.as_tensor(given).shape)
     except (TypeError, ValueError, RuntimeError):
-        return f"your result is of type {type(given).__name__}, expected a tensor {wanted}"
-    return "" if shape == wanted else f"your result is {shape}, expected {wanted}"
+        return f"your result is of type {type(given).__name__}, expected a tensor of shape {wanted}"
+    return "" if shape == wanted else f"your result has shape {shape}, expected shape {wanted}"
 
 
 def spelled(word: str) -> str:
-    """As it counts: normalization is normalisation, color colour, and class-prior a class prior."""
+    """Normal form of a word: normalization is normalisation, color colour, and class-prior a class prior."""
     word = word.casefold().replace("iz", "is").replace("color", "colour")
     return " ".join(word.replace("-", " ").replace("_", " ").split())
 
@@ -329,7 +356,7 @@ def _without_annotations(source: str) -> str:
 
 
 def _apart(given: Any, expected: Any) -> str:
-    """What came and what should: of long tensors from the first number that differs, as exact as it takes."""
+    """Given and expected value: of long tensors from the first number that differs, as exact as it takes."""
     start = 0
     if all(isinstance(x, torch.Tensor) and x.numel() > 4 for x in (given, expected)):
         off = ~torch.isclose(given.detach().flatten().to(expected.dtype), expected.detach().flatten())
@@ -346,6 +373,8 @@ def _show(value: Any, digits: int = 4, start: int = 0) -> str:
         numbers = ", ".join(["…"] * (start > 0) + [f"{v:.{digits}g}" for v in shown])
         more = ", …" if value.numel() > start + 4 else ""
         return f"[{numbers}{more}]" if value.ndim else numbers
+    if isinstance(value, tuple | list):
+        return f"({', '.join(_show(part, digits) for part in value)})"
     return f"{value:.{digits}g}" if isinstance(value, float) else repr(value)
 
 

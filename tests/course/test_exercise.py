@@ -150,8 +150,8 @@ SAMPLE = Exercise(
 
 def test_feedback_names_the_case_the_shape_and_the_value():
     assert "its square" in repr(SAMPLE.check(lambda x: x * x))
-    assert "(2,), expected (3,)" in repr(SAMPLE.check(lambda x: 2 * x[:2]))
-    assert "got [3, 6, 9], expected [2, 4, 6]" in repr(SAMPLE.check(lambda x: 3 * x))
+    assert "has shape (2,), expected shape (3,)" in repr(SAMPLE.check(lambda x: 2 * x[:2]))
+    assert "for x = [1, 2, 3]: got [3, 6, 9], expected [2, 4, 6]" in repr(SAMPLE.check(lambda x: 3 * x))
     long = replace(SAMPLE, cases=lambda: [(torch.arange(9.0),)])
     wrong = long.check(lambda x: 2 * x * (x != 5))
     assert "got […, 0, 12, 14, 16], expected […, 10, 12, 14, 16]" in repr(wrong)
@@ -161,6 +161,12 @@ def test_feedback_names_the_case_the_shape_and_the_value():
     endless = replace(SAMPLE, wrong=[Wrong("a division by zero", lambda x: x / 0, "0 divides nothing.")])
     assert "a division by zero" in repr(endless.check(lambda x: x / 0))
     assert "a division by zero" not in repr(endless.check(lambda x: 3 * x)), "infinity is near nothing"
+
+
+def test_feedback_shows_a_tuple_by_its_numbers_and_not_by_its_repr():
+    both = replace(SAMPLE, answer=lambda x: (x, x.sum()), wrong=[])
+    told = repr(both.check(lambda x: (x, x.mean())))
+    assert "got ([1, 2, 3], 2), expected ([1, 2, 3], 6)" in told and "dtype" not in told
 
 
 def test_hints_come_one_by_one_and_the_last_stays():
@@ -209,7 +215,7 @@ def test_a_wrong_number_is_called_wrong_whatever_its_type():
     )
     assert asked.check(lambda x: float(x) / 2)
     assert "got 1, expected 1.5" in repr(asked.check(lambda x: 1.0))
-    assert "your result is (2,), expected ()" in repr(asked.check(lambda x: [1.0, 2.0]))
+    assert "your result has shape (2,), expected shape ()" in repr(asked.check(lambda x: [1.0, 2.0]))
     assert "of type str" in repr(asked.check(lambda x: "one and a half"))
 
 
@@ -230,13 +236,18 @@ def test_where_gradients_are_observed_a_right_value_with_a_wrong_gradient_is_tol
         cases=lambda: [(torch.tensor([1.0, 2.0]),)],
         observe=exercise.value_and_gradients("x"),
     )
+    one = replace(posed, cases=lambda: [(torch.tensor(2.0),)])
     assert posed.check(lambda x: x * x.detach())
     assert "no constant: hold one" in repr(posed.check(lambda x: x**2))
     assert "gradient by x differs (got [0, 0], expected [1, 2.25]); right: value." in repr(
         posed.check(lambda x: (x * x).detach())
     )
     assert "value and gradient by x differ" in repr(posed.check(lambda x: 3 * x))
-    assert "a tensor is asked for, got 1." in repr(posed.check(lambda x: 1.0))
+    assert "a tensor is asked for, got 1.0: make it a tensor" in repr(posed.check(lambda x: 1.0))
+    assert "the number is right: make it a tensor" in repr(one.check(lambda x: (x * x).item()))
+    assert "the number is right" not in repr(one.check(lambda x: (3 * x).item()))
+    assert not one.check(lambda x: (x * x).item()), "a number has no gradient"
+    assert "a tensor is asked for, got 'x'" in repr(posed.check(lambda x: "x"))
     assert "returned nothing yet" in repr(posed.check(lambda x: None))
     assert "ZeroDivisionError" in repr(posed.check(lambda x: 1 / 0))
 

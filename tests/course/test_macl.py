@@ -205,7 +205,7 @@ MISTAKES = {  # beside those that the exercises know by name
     ],
     "macl_loss": [
         Mistake(lambda s, n, t: by_cases(s, n, t)[0], "right: value."),
-        Mistake(lambda s, n, t: (s - n).sum(), "your result is (), expected (1,)"),
+        Mistake(lambda s, n, t: (s - n).sum(), "your result has shape (), expected shape (1,)"),
         Mistake(pseudocode_with(lambda P: 1 / (1 - P + 1e-8)), "a small number in the weight"),
         Mistake(pseudocode_with(lambda P: 1 / (1 - P)), "infinity times nothing"),
         lambda s, n, t: losses.MACL(2 * t, alpha=0.0).per_anchor(s, n),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.course import toys
-from clutils.course.exercise import Lacks, something, value_and_gradients, written
+from clutils.course.exercise import a_tensor, value_and_gradients, written
 
 exercise = written(__file__)
 
@@ -91,9 +91,7 @@ def _with(rule: Callable[[Tensor, float, float, float], Tensor]) -> Callable[...
 
 def _temperature_of(answer: Callable[..., Any], s: Tensor, *settings: float) -> dict[str, Any]:
     """Its value, and whether it would be trained: whether it depends on the positives through autograd."""
-    value = something(answer(s.requires_grad_(), *settings))
-    if not isinstance(value, Tensor):
-        raise Lacks(f"a tensor () is asked for, one number for the batch, got {value!r:.60}.")
+    value = a_tensor(answer(s.requires_grad_(), *settings))
     return {"τ_a": value.detach(), "whether a gradient flows": value.requires_grad}
 
 

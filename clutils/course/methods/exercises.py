@@ -164,6 +164,9 @@ FOLLOW = exercise(
         "the learning rate's cosine": _following(lambda x, base: base * _half_cosine(x)),
         "a whole period of the cosine": _following(lambda x, base: 1 - (1 - base) * _half_cosine(2 * x)),
         "a cosine without π": _following(lambda x, base: 1 - (1 - base) * _half_cosine(x / math.pi)),
+        "a schedule that ends one step early": lambda target, online, step, steps, base: follow(
+            target, online, step, max(steps - 1, 1), base
+        ),
         "a quarter of a cosine": _following(lambda x, base: 1 - (1 - base) * math.cos(math.pi * x / 2)),
         "the momentum swapped": lambda target, online, *when: follow(online, target, *when),
         "the online network copied": lambda target, online, *when: online,

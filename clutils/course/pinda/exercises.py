@@ -28,6 +28,7 @@ SAMPLE_WRONG = {
     "the scale squared": lambda mean, scale, drawn: mean + drawn * scale**2,
     "noise without its mean": lambda mean, scale, drawn: drawn * scale,
     "the scale on the mean as well": lambda mean, scale, drawn: (mean + drawn) * scale,
+    "the draw's mirror image": lambda mean, scale, drawn: mean - drawn * scale,
     "the uniform formula": lambda mean, scale, drawn: (2 * drawn - 1) * scale,
 }
 
