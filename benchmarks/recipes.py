@@ -26,7 +26,7 @@ from clutils.course import records
 NAME = "recipes"
 CPU = {"temperature": 0.2, "batch_size": 256}
 # the public recipe, dkobak/simclr-cifar10, with twice its batch, five times its learning rate for that, and
-# 0.2 for its temperature of 0.5: best of three tries of ten seconds (`gpu.py tries`); after
+# 0.2 for its temperature of 0.5: best of three tries of ten seconds (`gpu.py tries` at 62436fd); after
 # 4,200 steps a rate of 0.25 did no better. Views of 24 pixels take half the time, and an object has in them
 # about the size that it has in a whole image (Touvron et al. 2019, "Fixing the train-test resolution
 # discrepancy", arXiv 1906.06423)

@@ -11,7 +11,7 @@ from pathlib import Path
 # from running: 200 steps took 66 s in place of 2
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# the expected numbers are a CPU's; tests/on_a_gpu has a pretend GPU, and benchmarks/gpu.py wants a real one
+# the expected numbers are a CPU's; tests/on_a_gpu has a pretend GPU
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ["CLUTILS_PROGRESS"] = ""  # no test leaves a progress file
 

@@ -1,23 +1,20 @@
 """A GPU that isn't there: code that mixes devices fails here as it would on a machine that has one.
 
-    with pretend_cuda() as traffic:
+    with pretend_cuda() as waits:
         run = training.Run(data="digits", device="cuda", steps=3)
         run.step()                       # computed on the CPU; an error where CUDA would give one
-    traffic.places("to device")          # the lines that copied to the GPU, and how often each
+    waits                                # how often the processor would have waited for the GPU, by operation
 
 A tensor "on the GPU" is an `OnGpu`: it says that it lies on cuda:0 and holds a CPU tensor. Before an
 operation is computed on what is held, its arguments are looked at as CUDA would look. torch's C++, which
 would ask a driver about "cuda", is told "meta" instead.
 
-What this cannot show: a GPU's rounding, operations without a CUDA kernel, memory (pinned or not), streams (a
-copy that is not waited for is there at once), times, several GPUs, NCCL, torch.compile, what autocast keeps
-in float32, and waits inside libraries. It leans on private parts of torch (2.15 was tried).
+What this cannot show: a GPU's rounding, autocast, operations without a CUDA kernel, memory, streams, times,
+several GPUs, torch.compile, and waits inside libraries. It leans on private parts of torch (2.15 was tried).
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +24,6 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 from torch.optim.optimizer import _foreach_supported_types
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -38,38 +34,7 @@ MOVES = {aten.copy_, aten._to_copy}  # may have arguments on two devices
 INDEXING = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index}
 # the processor waits until the GPU has said a value, or how many there are
 WAITS = {aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten.bincount, aten.equal, aten._unique2}
-WAITS |= {aten.repeat_interleave, aten.unique_dim, aten.unique_consecutive, aten.allclose, aten.histc}
-WAITS |= {aten.linalg_inv_ex, aten.linalg_cholesky_ex, aten.linalg_eigh, aten._linalg_eigh, aten._linalg_svd}
-NO_LAUNCH = {aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten._local_scalar_dense}
-HALVED = {"conv1d", "conv2d", "conv3d", "linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm"}
-NOT_THE_CALLER = (os.path.dirname(torch.__file__) + os.sep, __file__)
-
-
-class Traffic(Counter):
-    """(kind, "file:line") -> how often.
-
-    "launch"                     an operation that computes: one kernel at least
-    "to device", "to host"       a copy; the processor waits for it
-    "to device, not waiting"     a copy that it doesn't wait for
-    "wait"                       another question that it waits for
-    "global draw"                random numbers of the GPU's own generator, which no seed of a run sets
-    """
-
-    def note(self, kind: str, number: int = 1) -> None:
-        frame = sys._getframe(1)
-        while frame.f_back and frame.f_code.co_filename.startswith(NOT_THE_CALLER):
-            frame = frame.f_back
-        self[kind, f"{frame.f_code.co_filename}:{frame.f_lineno}"] += number
-
-    def places(self, kind: str) -> dict[str, int]:
-        """The lines of this kind, the most frequent first."""
-        return {place: count for (noted, place), count in self.most_common() if noted == kind}
-
-    def count(self, kind: str) -> int:
-        return sum(self.places(kind).values())
-
-
-traffic = Traffic()
+waits: Counter[str] = Counter()
 
 
 class OnGpu(Tensor):
@@ -109,17 +74,11 @@ class OnGpu(Tensor):
     __array__ = numpy
 
     def tolist(self):
-        traffic.note("to host")
+        waits["tolist"] += 1
         return self.held.tolist()
 
-    def pin_memory(self, *_):
-        raise RuntimeError("cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned")
-
-    def __repr__(self, **_) -> str:
-        return f"{self.held!r} on a pretend cuda:0"
-
     def __format__(self, how: str) -> str:
-        return format(self.item(), how) if self.ndim == 0 else repr(self)
+        return format(self.item(), how) if self.ndim == 0 else repr(self.held)
 
     def __reduce_ex__(self, protocol):
         return self.held.detach().clone().requires_grad_(self.requires_grad).__reduce_ex__(protocol)
@@ -157,9 +116,14 @@ def computed(operation, arguments, named):
         raise RuntimeError(f"Expected a {'cuda' if on_gpu else 'cpu'!r} device type for generator")
     if not there and not on_gpu:
         return operation(*arguments, **named)
-    if there and here and operation.overloadpacket not in MOVES:
+    packet = operation.overloadpacket
+    if there and here and packet not in MOVES:
         _refuse_mixed(operation, arguments, here)
-    _note(operation, arguments, named, here, on_gpu)
+    to_host = packet is aten._to_copy and not on_gpu and not named.get("non_blocking")
+    by_mask = packet in INDEXING and any(
+        t.dtype is torch.bool for t in tree_leaves(arguments[1]) if t is not None
+    )
+    waits[str(packet)] += to_host or by_mask or packet in WAITS
     as_given = {id(t): t for t in here} | {id(t.held): t for t in there}  # written in place, or to out=
 
     def wrapped(value):
@@ -176,8 +140,7 @@ def computed(operation, arguments, named):
 
 
 def _refuse_mixed(operation, arguments, here) -> None:
-    """CUDA takes CPU tensors as indices of its own, and single numbers in pointwise operations; it writes to
-    none of them."""
+    """Raise where CUDA does: it takes CPU tensors as indices, and single numbers in pointwise operations."""
     indexing = operation.overloadpacket in INDEXING
     first = operation._schema.arguments[0].alias_info
     fine = [t for t in here if t.ndim == 0 and torch.Tag.pointwise in operation.tags]
@@ -189,29 +152,6 @@ def _refuse_mixed(operation, arguments, here) -> None:
         raise RuntimeError(f"Expected all tensors to be on the same device, not cuda:0 and cpu: {name}")
 
 
-def _note(operation, arguments, named, here, on_gpu) -> None:
-    packet, results = operation.overloadpacket, [result.alias_info for result in operation._schema.returns]
-    if packet in MOVES:
-        source = arguments[1] if packet is aten.copy_ else arguments[0]
-        arrives = isinstance(arguments[0], OnGpu) if packet is aten.copy_ else on_gpu
-        if isinstance(source, OnGpu) != arrives:
-            waits = not (named.get("non_blocking") or arguments[2:3] == (True,))
-            traffic.note(("to device" if arrives else "to host") + ("" if waits else ", not waiting"))
-            return
-    by_mask = packet in INDEXING and any(
-        t.dtype is torch.bool for t in tree_leaves(arguments[1]) if t is not None
-    )
-    if packet in INDEXING and here:
-        traffic.note("to device", len(here))
-    if packet in WAITS or by_mask:
-        traffic.note("wait")
-    if torch.Tag.nondeterministic_seeded in operation.tags and named.get("generator") is None:
-        traffic.note("global draw")
-    a_view = any(result and not result.is_write for result in results)
-    if packet not in NO_LAUNCH and not a_view:
-        traffic.note("launch")
-
-
 class _Operations(TorchDispatchMode):
     """What has no `OnGpu` among its arguments: torch.zeros(3, device="cuda"), x.to("cuda")."""
 
@@ -219,21 +159,9 @@ class _Operations(TorchDispatchMode):
         return computed(operation, arguments, named or {})
 
 
-class _Autocast(TorchFunctionMode):
-    """torch.autocast("cuda") for products, which C++ does for tensors of its own alone."""
-
-    def __torch_function__(self, function, types, arguments=(), named=None):
-        if function.__name__ in HALVED and torch.is_autocast_enabled("cuda"):
-            half = torch.get_autocast_dtype("cuda")
-            arguments = [
-                x.to(half) if isinstance(x, OnGpu) and x.dtype == torch.float32 else x for x in arguments
-            ]
-        return function(*arguments, **(named or {}))
-
-
 @contextmanager
-def pretend_cuda(**says: object) -> Iterator[Traffic]:
-    """Within, "cuda" is there, also in threads that start meanwhile. Gives the traffic, counted from 0.
+def pretend_cuda(**says: object) -> Iterator[Counter[str]]:
+    """Context manager: "cuda" is there, also in threads that start meanwhile. Gives the waits, from 0 on.
 
     - says: what functions of torch.cuda answer, by name, where it is not what a large GPU would say
     """
@@ -241,7 +169,7 @@ def pretend_cuda(**says: object) -> Iterator[Traffic]:
 
     def run_within(thread):
         torch._C._set_only_lift_cpu_tensors(True)  # as below: it is a thread's own
-        with _Operations(), _Autocast():
+        with _Operations():
             run(thread)
 
     silent = ("_lazy_init", "empty_cache", "reset_peak_memory_stats", "set_device", "synchronize")
@@ -249,8 +177,8 @@ def pretend_cuda(**says: object) -> Iterator[Traffic]:
     answers |= {"get_device_name": "a pretend GPU", "get_device_capability": (9, 0)}
     answers |= {"is_bf16_supported": True, "max_memory_allocated": 0, **says}
     torch._C._ensureCUDADeviceGuardSet()  # one that does nothing where no GPU is
-    traffic.clear()
-    with ExitStack() as undo, _Operations(), _Autocast():
+    waits.clear()
+    with ExitStack() as undo, _Operations():
         for name, answer in answers.items():
             undo.enter_context(patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
         undo.enter_context(patch.object(torch, "Generator", Generator))
@@ -265,4 +193,4 @@ def pretend_cuda(**says: object) -> Iterator[Traffic]:
         for switch in (lift, swap):  # torch.tensor(device="cuda") is made here and moved; Parameters are kept
             switch(True)
             undo.callback(switch, False)
-        yield traffic
+        yield waits
