@@ -169,6 +169,14 @@ POSITIVE, SPREAD = 0.85, 0.2
 NEAR = 0.02  # of the way from chance to the best reachable: so close counts as being there
 PAST = 1e-3  # of that way: more than rounding takes a value below the best reachable
 MOST_VECTORS = 4096  # of a loss that needs them
+SCALES = (  # how published code prints InfoNCE: who, a and b of the factor a·τ + b, whether over the batch
+    ("SupContrast prints it, times τ/0.07", 1 / 0.07, 0.0, False),
+    ("MoCo v3 prints it, times 2τ", 2.0, 0.0, True),
+    ("MoCo v3 prints it, times 2τ and summed over two directions", 4.0, 0.0, True),
+    ("the sum of two directions, over the batch", 0.0, 2.0, True),
+    ("the sum of two directions", 0.0, 2.0, False),
+)
+OF_PROTOTYPES = ("DINO", "SwAV", "iBOT", "DINOv2", "DINOv3")  # whose chance is the logarithm of their number
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,7 @@ class Ruler:
     - unbounded: why `best` and `floor` are None, of a loss without a best value; empty where there is one
     - at_chance, trained: `Stand`s, the second at the similarities that `ruler` was given
     - otherwise: a form of the loss that has another collapse -> that value (VICReg's two)
+    - scaled: how published code prints the loss -> its value at chance, and how that is made
     """
 
     loss: str
@@ -214,11 +223,33 @@ class Ruler:
     trained: Stand | None
     otherwise: Mapping[str, float] = field(default_factory=dict)
     unbounded: str = ""
+    scaled: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
     def says(self, value: float) -> str:
-        """One sentence: is such a loss normal? Above or at chance, learning, at the best, below it."""
+        """One sentence: is such a loss normal? Above or at chance, learning, at the best, below it.
+
+        The value is taken as rounded to the decimals that it has: 0.69 is not below a floor of 0.6931. One
+        that published code prints on another scale is named: "8.909 is chance as SupContrast prints it".
+        """
         if not math.isfinite(value):
             raise ValueError(f"ruler: value is {value}, but must be a finite number")
+        said = self._unscaled(value)
+        for name, (mark, how) in self.scaled.items():
+            exactly = abs(value - mark) <= half_a_digit(value) + 1e-9
+            outside = ("above chance" in said or "below the" in said) and math.isclose(
+                value, mark, rel_tol=0.005
+            )
+            if (exactly or outside) and "at chance:" not in said:
+                if "learning" in said:  # it may be either
+                    return f"{said} It is also chance as {name}: {how} = {mark:.4g}."
+                return (
+                    f"A loss of {value:g} is at chance as {name}: {how} = {mark:.4g}. "
+                    "Embeddings do not distinguish images."
+                )
+        return said
+
+    def _unscaled(self, value: float) -> str:
+        """What `says` says of a loss that is printed as its paper defines it."""
         if self.chance is None:
             marks = {self.loss: self.collapsed or math.nan} | dict(self.otherwise)
             form = next((one for one, mark in marks.items() if math.isclose(value, mark, rel_tol=NEAR)), "")
@@ -229,12 +260,16 @@ class Ruler:
             why = f"has no bound: {self.unbounded}" if self.unbounded else why
             other = "" if self.collapsed is None else f"; a collapsed encoder gives {self.collapsed:.4g}"
             return f"Whether a loss of {value:g} is normal can't be said: {self.loss} {why}{other}."
-        learned = (self.chance - value) / (self.chance - self.best)
+        read = value
+        for mark in (self.floor, self.best, self.chance):  # as it may have been before it was rounded
+            if mark is not None and abs(value - mark) <= half_a_digit(value):
+                read = mark
+        learned = (self.chance - read) / (self.chance - self.best)
         chance, best = f"{self.chance:.4g}", f"the best reachable, {self.best:.4g}"
         if self.K is not None and math.isclose(self.chance, math.log(self.K + 1), rel_tol=1e-9):
             chance = f"log {self.K + 1} = {chance}"
         other = "what was measured has another K, setting or scale"
-        if self.floor is not None and value < self.floor - 1e-6 * max(1.0, abs(self.floor)):
+        if self.floor is not None and read < self.floor - 1e-6 * max(1.0, abs(self.floor)):
             said = f"below the floor: no similarities give less than {self.floor:.4g}, so {other}"
         elif learned < -NEAR:
             said = f"above chance: chance is {chance}, so positives are less alike than negatives, or {other}"
@@ -255,6 +290,29 @@ class Ruler:
     def _as_collapsed(self, mark: float) -> str:
         same = self.collapsed is not None and math.isclose(self.collapsed, mark, rel_tol=1e-6, abs_tol=1e-6)
         return ". A collapsed encoder gives the same value" if same else ""
+
+
+def half_a_digit(value: float) -> float:
+    """Half of the last decimal that a number is written with, at least a hundredth: 8.909 -> 0.0005."""
+    text = repr(float(value))
+    decimals = len(text.partition(".")[2]) if "e" not in text else 17
+    return 0.5 * 10.0 ** -max(decimals, 2)
+
+
+def _scaled(
+    loss: base.Loss, chance: float | None, batch_size: int, queue: int | None
+) -> dict[str, tuple[float, str]]:
+    """Chance as published code prints it, of a loss whose chance is the logarithm of its candidates."""
+    temperature = getattr(loss, "temperature", None)
+    candidates = round(math.exp(chance)) if chance is not None and 0 < chance < 30 else 0
+    if temperature is None or candidates < 2 or abs(math.log(candidates) - (chance or 0)) > 1e-9:
+        return {}
+    found = {}
+    for name, a, b, in_the_batch in SCALES:
+        factor, count = a * temperature + b, batch_size if in_the_batch and queue is None else candidates
+        if not math.isclose(factor, 1):
+            found[name] = factor * math.log(count), f"{factor:.4g} · log {count}"
+    return found
 
 
 def ruler(
@@ -310,7 +368,10 @@ def ruler(
     name = f"{loss.name}({loss.extra_repr()})"
     if classes is not None:
         marks = _with_labels(loss, batch_size, classes)
-        return Ruler(f"{name} with labels of {classes} classes", None, classes, *marks, None, None)
+        scaled = _scaled(loss, marks[0], batch_size, queue)
+        return Ruler(
+            f"{name} with labels of {classes} classes", None, classes, *marks, None, None, scaled=scaled
+        )
     if loss.level != "similarity" or K is None:
         chance, collapsed, best = _of_vectors(loss, batch_size, queue)
         best = None if loss.unbounded else best
@@ -349,6 +410,7 @@ def ruler(
         at_chance=at_chance,
         trained=trained,
         unbounded=unbounded,
+        scaled=_scaled(loss, chance, batch_size, queue),
     )
 
 

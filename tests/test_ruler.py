@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,6 +44,65 @@ def test_questions_asked_in_public_are_answered(where, loss, batch, queue, value
     said = marks.says(value)
     assert f"A loss of {value:g} is {verdict}:" in said, where
     assert f"log {marks.K + 1} = {chance:.4g}" in said
+
+
+# Values that published code prints on another scale: where, loss, batch, queue, value, who prints it so.
+SCALED = [
+    ("SupContrast #3, #83", losses.SupCon(0.1), 256, None, 8.909, "SupContrast prints it, times τ/0.07"),
+    ("SupContrast #42", losses.SupCon(0.1), 64, None, 6.92, "SupContrast prints it, times τ/0.07"),
+    ("mmselfsup #644", losses.NTXent(1.0), 4096, None, 33.27, "MoCo v3 prints it, times 2τ and summed"),
+    ("one direction of MoCo v3", losses.NTXent(0.2), 4096, None, 3.327, "MoCo v3 prints it, times 2τ:"),
+    (
+        "a sum of both directions",
+        losses.NTXent(0.2),
+        256,
+        None,
+        11.09,
+        "sum of two directions, over the batch",
+    ),
+]
+
+
+@pytest.mark.parametrize(("where", "loss", "batch", "queue", "value", "who"), SCALED)
+def test_a_value_on_another_scale_is_chance_there_and_the_scale_is_named(
+    where, loss, batch, queue, value, who
+):
+    said = anatomy.ruler(loss, batch, queue).says(value)
+    assert f"chance as {who}" in said or f"chance as the {who}" in said, (where, said)
+    for other in (value * 1.03, value * 0.97):
+        assert "chance as" not in anatomy.ruler(loss, batch, queue).says(round(other, 3))
+
+
+def test_labels_keep_the_scale_and_a_loss_without_that_chance_has_none():
+    assert "SupContrast prints it" in anatomy.ruler(losses.SupCon(0.1), 256, classes=10).says(8.909)
+    assert anatomy.ruler(losses.Triplet(), 16).scaled == {}
+    assert anatomy.ruler(losses.NTXent(0.07), 16).scaled.keys().isdisjoint({anatomy.SCALES[0][0]})
+
+
+def test_a_value_is_read_as_rounded_as_it_was_typed():
+    marks = anatomy.ruler(losses.NTXent(100.0), 2)  # floor log(1 + 2 e^-0.02) = 1.0854
+    assert "below the floor" not in marks.says(round(marks.floor, 3) - 0.0)
+    assert "below the floor" in marks.says(round(marks.floor - 0.02, 2))
+
+
+@pytest.mark.parametrize(("name", "value", "count"), [("DINO", "8.3177", "4096"), ("swav", "8.0064", "3000")])
+def test_a_loss_over_prototypes_is_answered_by_their_number(name, value, count, capsys):
+    from clutils.__main__ import main
+
+    assert main(["ruler", "--loss", name, "--value", value]) == 2
+    said = capsys.readouterr().err
+    assert "logarithm of the number of its prototypes" in said and f"log {count}" in said
+
+
+def test_the_page_of_questions_quotes_the_ruler_as_it_answers(capsys):
+    from clutils.__main__ import main
+
+    text = (Path(__file__).parents[1] / "docs" / "answered.md").read_text("utf-8")
+    blocks = re.findall(r"```\npython -m clutils (ruler [^\n]+)\n(.+?)\n```", text, re.DOTALL)
+    assert len(blocks) >= 8
+    for command, quoted in blocks:
+        assert main(command.split()) == 0
+        assert quoted in capsys.readouterr().out, command
 
 
 def test_equal_features_cost_the_logarithm_of_all_as_supcontrast_issue_106_expects():

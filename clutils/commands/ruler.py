@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,12 @@ def ruler(options: argparse.Namespace) -> int:
     from clutils import anatomy
     from clutils.commands.chosen import chosen_loss
 
+    if options.loss.lower() in map(str.lower, anatomy.OF_PROTOTYPES):
+        near = "".join(f"; {value:g} is log {math.exp(min(value, 30)):.0f}" for value in options.value)
+        raise BadUsage(
+            f"--loss {options.loss}: its chance is the logarithm of the number of its prototypes{near}. "
+            "It is a method here (train --method dino, swav), and its loss no function of similarities"
+        )
     loss: Any = chosen_loss(options.loss, options.set)
     with usage():
         marks = anatomy.ruler(

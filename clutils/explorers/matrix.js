@@ -69,10 +69,24 @@ function ruler(app) {
 }
 
 const four = (x) => number(x, 4);
+function scaled(app, r) { // the loss as published code prints it, where the value is its chance on that scale
+  const value = app.state.value, tau = settingsOf(app, "loss").temperature, candidates = Math.round(Math.exp(r.chance));
+  const outside = ["above chance", "below the floor", "below the best reachable"].includes(r.verdict);
+  if (!(tau > 0) || r.verdict === "at chance" || Math.abs(r.chance - Math.log(candidates)) > 1e-9 * r.chance) return "";
+  for (const [name, a, b, inBatch] of app.data.scales) {
+    const factor = a * tau + b, count = inBatch && r.n === app.state.batch_size ? r.n : candidates, mark = factor * Math.log(count);
+    const decimals = Math.max(2, (String(value).split(".")[1] ?? "").length), off = Math.abs(value - mark);
+    if (Math.abs(factor - 1) > 1e-9 && off <= Math.max(0.5 * 10 ** -decimals, outside ? 0.005 * mark : 0))
+      return `as ${name}: ${four(factor)} · log ${number(count)} = ${four(mark)}.`;
+  }
+  return "";
+}
+
 function says(app, r) {
-  const x = four(app.state.value), chance = `chance is ${four(r.chance)}` +
+  const as = scaled(app, r), x = four(app.state.value), chance = `chance is ${four(r.chance)}` +
     (Math.abs(r.chance - Math.log(r.K + 1)) < 1e-9 * r.chance ? ` = log ${number(r.K + 1)}` : "");
   const other = "what was measured has another K, temperature or scale";
+  if (as && r.verdict !== "learning") return `Is ${x} normal? It is at chance ${as} Embeddings do not distinguish images.`;
   return `Is ${x} normal? ${{
     unknown: `It can't be said: ${named(app, "loss")} ${r.unbounded ? "has no bound: " + r.unbounded : "is no measure of progress"}.`,
     "above chance": `It is above chance: ${chance}, so positives are less alike than negatives, or ${other}.`,
@@ -81,7 +95,7 @@ function says(app, r) {
     "at the best reachable": `It is at the best reachable: ${four(r.best)}; ${chance}, and hardly anything is left.`,
     "below the best reachable": `It is below the best reachable: evenly spread embeddings give ${four(r.best)}, so ${other}${app.state.loss === "NTXent" && r.K === 2 * r.n - 2 ? "" : ", or another arrangement of its images suits this loss better"}.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
-  }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
+  }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.${as && ` It is also chance ${as}`}`;
 }
 
 function drawRuler(app) {
@@ -214,4 +228,5 @@ export default { render({ model, el }) {
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);
+  app.says = () => says(app, ruler(app));
 } };

@@ -88,7 +88,7 @@ def page(
         said = "; ".join(f"{style.title(loss)} {why}" for loss, why in out.items())
         data["source"] += f" Left out: {said}." if out else ""
     if name == "matrix":
-        data |= {"near": anatomy.NEAR, "past": anatomy.PAST}
+        data |= {"near": anatomy.NEAR, "past": anatomy.PAST, "scales": anatomy.SCALES}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     script = module(name).replace("export default", "const explorer =") + BEGIN % name
     return template("page.html").render(

@@ -290,6 +290,20 @@ def test_the_ruler_reads_as_the_packages(kept):
     assert verdicts >= {"above chance", "learning", "below the floor", "unknown"}
 
 
+def test_the_ruler_names_the_scale_on_which_others_print_a_loss(kept):
+    at = {"loss": "NTXent", "positive": 0.85, "spread": 0.2, "queue": None}
+    cases = [
+        [{**at, "temperature": 0.1, "batch_size": 256, "value": 8.909}, 0],
+        [{**at, "temperature": 1.0, "batch_size": 4096, "value": 33.27}, 0],
+        [{**at, "temperature": 0.1, "batch_size": 256, "value": 9.2}, 0],
+    ]
+    found = kept("matrix").ask(SET.replace("ASK", "app.says()"), cases)
+    for (state, _), said in zip(cases, found, strict=True):
+        marks = anatomy.ruler(losses.NTXent(state["temperature"]), state["batch_size"])
+        for words in ("SupContrast prints it", "MoCo v3 prints it", "above chance"):
+            assert (words in said) == (words in marks.says(state["value"])), (words, said)
+
+
 def test_the_page_compares_itself_with_the_package_and_says_so(kept, opening, written, tmp_path):
     said = kept("W").page.text_content(".source")
     assert f"✓ {len(controls.FAMILY)} losses" in said
