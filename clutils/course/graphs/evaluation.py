@@ -1,4 +1,4 @@
-"""Evaluating graph embeddings as the papers do it, beside counts that learn nothing; over-smoothing."""
+"""Evaluation of graph embeddings as the papers do it, beside counts that learn nothing."""
 
 import copy
 from collections import Counter
@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from clutils import encoders, losses, training
-from clutils.course import evidence, records
+from clutils.course import evidence
 from clutils.data import GraphSet
 from clutils.data.graphs import unpacked
 from clutils.settings import one_of
@@ -162,16 +162,8 @@ def by_both_judges(seen: GraphSet, seed: int, **settings: Any) -> list[dict[str,
     ]
 
 
-def judged_twice() -> pd.DataFrame:
-    """The record of `by_both_judges`: features x judge, 'mean ± deviation over seeds' in percent."""
-    rows = records.read("graph_judges")
-    cells = rows.groupby(["features", "judge"], sort=False)["accuracy"]
-    text = cells.agg(lambda own: f"{100 * own.mean():.1f} ± {100 * own.std():.1f}")
-    return text.unstack("judge")[list(JUDGES)].reindex(dict.fromkeys(rows["features"]))
-
-
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of `compare`'s rows, for each kind of features: mean, spread (standard deviation over seeds), seeds."""
+    """Mean, spread (standard deviation over seeds) and seeds of `compare`'s rows, by kind of features."""
     by_name = rows.groupby("features", sort=False)["accuracy"]
     return by_name.agg(mean="mean", spread="std", seeds="count")
 
@@ -189,15 +181,6 @@ def summary(rows: pd.DataFrame) -> str:
             gap = evidence.paired(seeds[name].tolist(), seeds[other].tolist())
             lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.verdict}")
     return "\n".join(lines)
-
-
-def half_of_each_class(labels: Tensor, seed: int = 0) -> Tensor:
-    """(N,) bool: a random half of each class, for a probe; the other half is the test set."""
-    draw, chosen = torch.Generator().manual_seed(seed), torch.zeros(len(labels), dtype=torch.bool)
-    for label in labels.unique():
-        own = torch.nonzero(labels == label)[:, 0]
-        chosen[own[torch.randperm(len(own), generator=draw)[: len(own) // 2]]] = True
-    return chosen
 
 
 # ---- nodes, without a weight and with ----------------------------------------------------------------------
@@ -258,49 +241,3 @@ def on_public_parts(z: Tensor, parts: dict[str, GraphSet]) -> dict[str, float]:
         "validation": scores[best],
         "test": float(fitted[best].score(x["public-test"], y["public-test"])),
     }
-
-
-# ---- what many convolutions leave of the differences between nodes -----------------------------------------
-
-
-def similarity_of_nodes(h: Tensor) -> float:
-    """Mean cosine similarity of different nodes' rows (V, D)."""
-    unit = nn.functional.normalize(h, dim=1)
-    total = (unit @ unit.T).sum() - len(unit)
-    return float(total / (len(unit) * (len(unit) - 1)))
-
-
-def depths(network: GraphSet, layers: int = 32, seed: int = 0) -> dict[str, dict[str, list[float]]]:
-    """What `layers` convolutions do to a network's nodes: of the propagation alone, and of fresh GCN layers.
-
-    name -> {"similarity": mean cosine of nodes; "by distance", "by cosine": share whose nearest node has
-    their class}, each a number a depth from 0, the attributes. The layers are 64 wide, with ReLU, without
-    normalisation.
-    """
-    _, attributes, adjacency = unpacked(network.graphs.double())
-    matrix, labels = encoders.graphs.propagation(adjacency)[0], network.labels
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        weights = [
-            nn.init.kaiming_normal_(torch.empty(64, 64 if at else attributes.shape[2]).double())
-            for at in range(layers)
-        ]
-    walked = convolved = attributes[0]
-    found: dict[str, dict[str, list[float]]] = {}
-    for depth in range(layers + 1):
-        for name, h in (("propagation alone", walked), ("GCN, fresh weights", convolved)):
-            row = found.setdefault(name, {"similarity": [], "by distance": [], "by cosine": []})
-            row["similarity"].append(similarity_of_nodes(h))
-            row["by distance"].append(nearest(h, labels))
-            row["by cosine"].append(nearest(nn.functional.normalize(h, dim=1), labels))
-        if depth < layers:
-            walked = matrix @ walked
-            convolved = torch.relu(matrix @ convolved @ weights[depth].T)
-            convolved = convolved / convolved.norm() * len(convolved) ** 0.5
-    return found
-
-
-def nearest(h: Tensor, labels: Tensor) -> float:
-    """Share of nodes whose nearest other node, by distance, has their class; of several the first counts."""
-    best = torch.cdist(h, h).fill_diagonal_(torch.inf).argmin(dim=1)
-    return float((labels[best] == labels).double().mean())

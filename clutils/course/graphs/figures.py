@@ -1,18 +1,16 @@
-"""Figures of notebook 14: graphs drawn, with what a view changed; smoothing; accuracies beside counts."""
+"""Figures of notebook 14: graphs drawn, with what a view changed; smoothing by depth."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from torch import Tensor
 
 from clutils import figures, views
-from clutils.course.graphs.evaluation import PLAIN
 from clutils.course.panels import Panel, among, panel, slider
 from clutils.data import GraphSet
 from clutils.data.graphs import unpacked
@@ -101,7 +99,7 @@ def views_panel(seen: GraphSet) -> Panel:
 
 
 def _marks() -> list[Line2D]:
-    """What `beside_its_view` draws, for a legend."""
+    """Legend handles for what `beside_its_view` draws."""
     node: dict[str, Any] = {"linestyle": "none", "markersize": 6}
     open_circle = node | {"markerfacecolor": "white"}
     return [
@@ -165,27 +163,3 @@ def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float)
         return f"{layers} layers: {'; '.join(phrases)}"
 
     return panel(figure, update, layers=slider("layers", 0, len(marks[0][1]) - 1, 2))
-
-
-@style.in_course_style
-def beside(table: pd.DataFrame, chance: float) -> Axes:
-    """Accuracies of `evaluation.compare`, a bar a row with its spread over seeds."""
-    _, ax = figures.new(8.0, 0.5 * len(table) + 1)
-    at = np.arange(len(table))[::-1]
-    ax.barh(
-        at,
-        table["mean"],
-        xerr=table["spread"],
-        color=[
-            "0.7" if name in PLAIN else style.ORANGE if "control" in name else style.BLUE
-            for name in table.index
-        ],
-        capsize=3,
-    )
-    ax.set_yticks(at, table.index)
-    ax.axvline(chance, color=style.BLACK, linestyle=":")
-    ax.text(chance, 1.0, "chance", transform=ax.get_xaxis_transform(), ha="center", va="bottom")
-    ax.set(xlabel="accuracy, ten folds; bar: mean over seeds, line: their spread", xlim=(0, 1.06))
-    return figures.describe(
-        ax, "Accuracy of each kind of features, with its spread over seeds; dotted: chance."
-    )
