@@ -6,10 +6,9 @@
 import operator
 import os
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from clutils.data import (
-    arrays,
     digits,
     folders,
     graphs,
@@ -18,9 +17,9 @@ from clutils.data import (
     published,
     scenes,
     sentences,
+    tables,
     vectors,
 )
-from clutils.data.arrays import vector_set
 from clutils.data.kinds import KINDS, Kind, kind_called, kind_of, width
 from clutils.data.own_graphs import graph_set
 from clutils.data.published import OnDisk
@@ -34,6 +33,7 @@ from clutils.data.sets import (
     asked,
     whole_number,
 )
+from clutils.data.tables import vector_set
 from clutils.settings import did_you_mean
 
 __all__ = [
@@ -77,22 +77,24 @@ NAMES = {
     "vectors:satimage": "6,430 satellite windows, 36 features, 6 classes; a download of 1 MB",
     "vectors:har": "10,299 windows of a phone's sensors, 561 features, 6 classes; a download of tens of MB",
     "vectors:reuters": "10,000 news stories of 4 categories, 2,000 tf-idf terms; a download of 656 MB",
-    "vectors:array:PATH": "your own numbers: .npy (N, D), .npz with `vectors` and perhaps `labels`, or .csv",
+    "vectors:array:PATH": "your own table: .csv by pandas (PATH?label=COLUMN), .npy (N, D), or "
+    ".npz with `vectors`",
     "graphs:atlas-connected": "all 1,252 graphs of up to 7 nodes, inside networkx; the class is exact",
     "graphs:atlas-bipartite": "the same, by whether two colours suffice",
     "graphs:atlas-triangles": "the same, by whether there is a triangle",
     "graphs:atlas-planar": "the same, by whether it can be drawn without a crossing",
     "graphs:motifs": "generated: a tree with a motif tied to it, the class is the motif",
-    "graphs:mutag": "188 molecules, 2 classes; a download of tens of kB",
-    "graphs:proteins": "1,113 proteins, 2 classes, those of at most 128 nodes; a download of 1 MB",
+    "graphs:mutag": "188 molecules, 2 classes; a download of tens of kB, read by the extra [graphs]",
+    "graphs:proteins": "1,113 proteins, 2 classes, those of at most 128 nodes; 1 MB, by the extra [graphs]",
     "graphs:file:PATH": "your own graphs, a text file in the layout of GIN's authors",
     "nodes:blocks": "generated: 150 nodes of a stochastic block model, the class is the block",
     "nodes:karate": "34 members of a karate club, inside networkx, the class is the side they took",
     "nodes:miserables": "77 characters of Les Misérables, inside networkx, by whether all hangs on them",
     "nodes:florentine": "15 Florentine families, inside networkx, by whether all hangs on them",
-    "nodes:file:PATH": "your own network: a line an edge; PATH?nodes=TABLE.csv has attributes and labels",
-    "nodes:cora": "2,708 papers and who cites whom, 7 classes; a download of some MB",
-    "nodes:citeseer": "3,327 papers and who cites whom, 6 classes; a download of some MB",
+    "nodes:file:PATH": "your own network: an edge list by pandas; PATH?nodes=TABLE.csv has "
+    "attributes and labels",
+    "nodes:cora": "2,708 papers and who cites whom, 7 classes; some MB, read by the extra [graphs]",
+    "nodes:citeseer": "3,327 papers and who cites whom, 6 classes; some MB, read by the extra [graphs]",
     "sentences:topics": "about 3,000 sentences of Python's own help, nearly 80 topics, inside Python",
     "sentences:file:PATH": "your own text: a line a sentence, and perhaps a tab and its label; "
     "PATH?text=2&label=3&length=64 names columns and how many words are kept",
@@ -121,10 +123,11 @@ def load(
 ) -> ImageSet | VectorSet | GraphSet | SentenceSet:
     """The images, vectors, graphs or sentences called `name`: one of `NAMES`.
 
-    A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:array:PATH' (see
-    `arrays.read`), 'graphs:file:PATH' (see `graphs.read`), 'nodes:file:PATH' (see `own_graphs.read_nodes`),
-    'sentences:file:PATH' (see `sentences.read`). 'vectors:digits' has the same split as the images; of the
-    other sets of vectors with a name every feature is rescaled to [0, 1] by the training part.
+    A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:FILE.csv' or
+    'vectors:array:PATH' (see `tables.read`), 'graphs:file:PATH' (see `own_graphs.read_graphs`),
+    'nodes:file:PATH' (see `own_graphs.read_nodes`), 'sentences:file:PATH' (see `sentences.read`).
+    'vectors:digits' has the same split as the images; of the other sets of vectors with a name every feature
+    is rescaled to [0, 1] by the training part.
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
     - `limit`: the first so many (of a folder: as many of each class, drawn); 'scenes' and 'scenes-hard' give
@@ -141,6 +144,8 @@ def load(
     """
     limit, size = _whole("limit", limit, 1), _whole("size", size, 4)
     seed = cast(int, _whole("seed", seed, 0))
+    name = f"folder:{name}" if isinstance(name, os.PathLike) else name
+    name, fallback = _full(name), _full(fallback)
     for what, given in (("data.load", name), ("data.load: fallback", fallback)):
         if given is None and what != "data.load":
             continue
@@ -192,6 +197,10 @@ def _load(
 ) -> ImageSet | VectorSet | GraphSet | SentenceSet:
     if name.startswith("nodes:file:"):
         return own_graphs.read_nodes(name.removeprefix("nodes:file:"), split).subset(slice(limit))
+    if name.startswith("graphs:file:"):
+        return graphs.part(own_graphs.read_graphs(name.removeprefix("graphs:file:")), split).subset(
+            slice(limit)
+        )
     if name.startswith(("graphs:", "nodes:")):
         return graphs.load(name, split, limit, root, download, seed)
     if name in ("scenes", "scenes-hard"):
@@ -205,7 +214,7 @@ def _load(
         length = asked(name, ("length",))[1].get("length", str(sentences.LENGTH))
         return sentences.topics(split, limit, whole_number("sentences:topics", "length", length))
     if name.startswith("vectors:array:"):
-        return arrays.read(name.removeprefix("vectors:array:"), split, limit)
+        return tables.read(name.removeprefix("vectors:array:"), split, limit)
     if name == "vectors:digits":
         return digits.vectors(split, limit)
     if name.startswith("vectors:"):
@@ -216,6 +225,15 @@ def _load(
         else published.load(name, split, limit, root, download)
     )
     return found if size is None else found.resized(size)
+
+
+def _full(name: Any) -> Any:
+    """'vectors:FILE.csv' as 'vectors:array:FILE.csv'; other names as they are."""
+    if isinstance(name, str) and name.startswith("vectors:") and not name.startswith(OWN):
+        path = asked(name.removeprefix("vectors:"))[0]
+        if Path(path).suffix.lower() in tables.SUFFIXES:
+            return f"vectors:array:{name.removeprefix('vectors:')}"
+    return name
 
 
 def _plain(name: str) -> str:

@@ -8,21 +8,24 @@ set of nodes. Dense: V² numbers a graph, which suits graphs of tens of nodes an
 from __future__ import annotations
 
 import io
+import pickletools
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from clutils.data import graph_files
 from clutils.data.downloads import SWITCHED_OFF, explained, fetched
-from clutils.data.sets import GraphSet, asked, own_file, whole_number
+from clutils.data.sets import GraphSet
 from clutils.files import write_atomically
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
 TU_PARTS = ("A", "graph_indicator", "graph_labels", "node_labels")
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer"}  # with the public split of Yang et al. 2016
 PLANETOID_ADDRESS = "https://github.com/kimiyoung/planetoid/raw/master/data"
-PLANETOID_PARTS = ("allx", "tx", "y", "ally", "ty", "graph", "test.index")
+PLANETOID_PARTS = ("allx", "tx", "x", "y", "ally", "ty", "graph", "test.index")
 _OF_GRAPHS = ("atlas-connected", "atlas-bipartite", "atlas-triangles", "atlas-planar", "motifs", *TU)
 SPLITS = {
     **{f"graphs:{name}": ("train", "test", "all") for name in _OF_GRAPHS},
@@ -94,7 +97,7 @@ def normalised(adjacency: Tensor) -> Tensor:
 
 
 def load(name: str, split: str, limit: int | None, root: Path, download: bool, seed: int = 0) -> GraphSet:
-    """'graphs:...' or 'nodes:...', one of `SPLITS`, or 'graphs:file:PATH'.
+    """'graphs:...' or 'nodes:...', one of `SPLITS`.
 
     'train' and 'test' of a set of graphs are a fixed random four fifths and the rest, 'all' both; of motifs,
     other draws. 'train' of a network is all its nodes with their labels; the public parts of a citation
@@ -109,15 +112,13 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
         found = _cited(own, split, root, download)
     elif name.startswith("nodes:"):
         found = network(own)
-    elif own.startswith("file:"):
-        found = _part(read(own.removeprefix("file:")), split)
     else:
         whole = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
-        found = _part(whole, split)
+        found = part(whole, split)
     return found.subset(slice(limit))
 
 
-def _part(whole: GraphSet, split: str) -> GraphSet:
+def part(whole: GraphSet, split: str) -> GraphSet:
     least = 2 if split == "all" else 3  # one graph alone would be a network, its nodes the samples
     if len(whole) < least:
         raise ValueError(f"data.load: {whole.source}: for {split!r} there must be {least} graphs or more")
@@ -277,70 +278,17 @@ def blocks(
     return GraphSet(packed([(noisy, upper + upper.T)]), labels, names, source)
 
 
-# ---- files -------------------------------------------------------------------------------------------------
+# ---- published ---------------------------------------------------------------------------------------------
 
 
-def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> GraphSet:
-    """A text file of graphs, in the layout that GIN's authors publish theirs in.
-
-    The number of graphs; for each a line 'nodes label', then for each node 'tag degree neighbour ...', where
-    neighbours are numbered from 0. Tags become one-hot attributes. Graphs of more than 128 nodes are left
-    out, as `source` says; 'PATH?most=500' takes more. Raises `Unavailable` where there is no such file,
-    ValueError, naming the graph, on another layout.
-    """
-    given, wanted = asked(str(path), ("most",))
-    most = whole_number("graphs:file", "most", wanted["most"]) if "most" in wanted else MOST_NODES
-    path = own_file("graphs:file", given, "train")
-    try:
-        lines = iter(path.read_text("utf-8").splitlines())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"graphs:file: {path} is no text: {error}") from error
-    number, tags, ends, labels = -1, [], [], []
-    try:
-        total = int(next(lines))
-        for number in range(total):  # noqa: B007 - an error names it
-            nodes, label = map(int, next(lines).split())
-            if nodes < 1:
-                raise ValueError(f"it has {nodes} nodes")
-            rows = [list(map(int, next(lines).split())) for _ in range(nodes)]
-            for node, row in enumerate(rows):
-                if row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes:
-                    said = f"node {node} of {nodes} has the line '{' '.join(map(str, row))}'"
-                    raise ValueError(f"{said}: its neighbours are not as many as said, or no such node")
-            named = {(node, other) for node, row in enumerate(rows) for other in row[2:]}
-            for node, other in sorted(named):
-                if node == other:
-                    raise ValueError(f"node {node} is a neighbour of itself: leave that out")
-                if (other, node) not in named:
-                    raise ValueError(
-                        f"node {node} names {other} as a neighbour, but {other} does not name {node}: add "
-                        f"{node} to the line of node {other}, or take {other} from that of node {node}"
-                    )
-            tags.append([row[0] for row in rows])
-            ends.append([(node, other) for node, row in enumerate(rows) for other in row[2:]])
-            labels.append(label)
-        if left := sum(bool(line.strip()) for line in lines):
-            raise ValueError(f"{left} lines are left behind the last of {total} graphs")
-    except (ValueError, StopIteration, IndexError) as error:
-        where = f"graph {number + 1}" if number >= 0 else "the number of graphs"
-        reason = error if str(error) else "the file ends there"
-        raise ValueError(f"graphs:file: {path}: {where} is not as it should be: {reason}") from error
-    known = sorted({tag for one in tags for tag in one})
-    graphs = [
-        (F.one_hot(torch.tensor([known.index(tag) for tag in one]), len(known)), _adjacency(len(one), edges))
-        for one, edges in zip(tags, ends, strict=True)
-    ]
-    return _set(graphs, labels, title or path.name, class_names, most)
-
-
-def _set(
+def of_size(
     graphs: Sequence[Graph],
     labels: Sequence[int],
     title: str,
     class_names: Sequence[str] = (),
     most: int = MOST_NODES,
 ) -> GraphSet:
-    """Those of at most so many nodes; labels: any numbers, in whose order the classes are.
+    """The graphs of at most so many nodes; labels: any numbers, in whose order the classes are.
 
     A label below 0 is none, but -1 and 1 alone are two classes.
     """
@@ -359,46 +307,50 @@ def _set(
 
 
 def _collected(name: str, root: Path, download: bool) -> GraphSet:
-    """A set of `TU`, from graphs/name.txt of the data directory in `read`'s layout; else fetched."""
-    single, (_, class_names) = root / "graphs" / f"{name}.txt", TU[name]
-    if single.is_file():
-        return read(single, name.upper(), class_names)
-    own = name.upper()
+    """A set of `TU`, as `torch_geometric.datasets.TUDataset` reads it."""
+    own, (_, class_names) = name.upper(), TU[name]
     files = {f"{own}_{part}.txt": f"{own}/{own}_{part}.txt" for part in TU_PARTS}
-    with _files(f"graphs:{name}", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as place:
-        found, labels = graph_files.tu(place, own)
-        graphs = [(attributes, _adjacency(len(attributes), edges)) for attributes, edges in found]
-        return _set(graphs, labels, own, class_names)
+    with _read(f"graphs:{name}", "TUDataset", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as found:
+        graphs = [(one.x, _adjacency(len(one.x), one.edge_index.T.tolist())) for one in found]
+        return of_size(graphs, [int(one.y) for one in found], own, class_names)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
-    """A network of `PLANETOID`; raises as `_files` does."""
+    """A network of `PLANETOID`, as `torch_geometric.datasets.Planetoid` reads it."""
     files = {f"ind.{name}.{part}": f"{PLANETOID_ADDRESS}/ind.{name}.{part}" for part in PLANETOID_PARTS}
-    with _files(f"nodes:{name}", PLANETOID[name], files, "", root, download) as place:
-        one = graph_files.planetoid(place, name)
-        count = len(one.attributes)
-        graph = one.attributes, _adjacency(count, one.edges)
+    with _read(f"nodes:{name}", "Planetoid", PLANETOID[name], files, "", root, download) as (one,):
+        count = len(one.x)
+        graph = one.x, _adjacency(count, one.edge_index.T.tolist())
         title = f"{name.title()}: {count:,} papers and who cites whom, one network, nodes as samples (real)"
-        names = tuple(f"class {k}" for k in range(int(one.labels.max()) + 1))
-        whole = GraphSet(packed([graph]), one.labels, names, title)
-    parts = {"public-train": one.train, "public-val": one.validation, "public-test": one.test}
+        names = tuple(f"class {k}" for k in range(int(one.y.max()) + 1))
+        whole = GraphSet(packed([graph]), one.y, names, title)
+        parts = {"public-train": one.train_mask, "public-val": one.val_mask, "public-test": one.test_mask}
     return whole if split == "train" else whole.subset(parts[split])
 
 
 @contextmanager
-def _files(
-    name: str, called: str, files: Mapping[str, str], archive: str, root: Path, download: bool
-) -> Iterator[Path]:
-    """The folder of a published set's files, in graphs/ of the data directory; what is missing is fetched.
+def _read(
+    name: str, cls: str, called: str, files: Mapping[str, str], archive: str, root: Path, download: bool
+) -> Iterator[Any]:
+    """A published set by PyTorch Geometric's class, from graphs/ of the data directory.
+
+    Missing files are fetched first.
 
     - called: the set's name there; files: those needed -> where each comes from, its place in the archive or,
       without one, its address
 
-    What fails inside, reading too, is `Unavailable`, in one line with what to do.
+    The class gets a copy of the files: its own folder `processed` holds pickles, which it would open. What
+    fails inside, reading too, is `Unavailable`, in one line with what to do.
     """
     place = root / "graphs" / called / "raw"
     to_do = f"copy {next(iter(files))} and the files beside it into {place.relative_to(root)}/ of it"
-    with explained(name, root, to_do):
+    with explained(name, root, to_do), warnings.catch_warnings(), TemporaryDirectory() as copied:
+        warnings.simplefilter("ignore")  # of PyTorch Geometric, about torch.jit
+        try:
+            from torch_geometric import datasets
+        except ImportError as error:
+            install = "pip install -e '.[graphs]' of this project installs it"
+            raise ValueError(f"PyTorch Geometric, which reads it, is not here: {install}") from error
         missing = {file: source for file, source in files.items() if not (place / file).is_file()}
         if missing and not download:
             raise ValueError(SWITCHED_OFF)
@@ -408,4 +360,31 @@ def _files(
                     write_atomically(place / file, opened.read(source))
         for file, source in ({} if archive else missing).items():
             write_atomically(place / file, fetched(source))
-        yield place
+        raw = Path(copied) / called / "raw"
+        raw.mkdir(parents=True)
+        for file in files:
+            if not archive and not file.endswith(".index"):
+                _demand_arrays(place / file)
+            copyfile(place / file, raw / file)
+        yield getattr(datasets, cls)(copied, called)
+
+
+ARRAYS = {  # what a pickled array, sparse matrix or dictionary of lists names, by Python 2 or 3
+    *(f"numpy.{core}.multiarray _reconstruct" for core in ("core", "_core")),
+    *("numpy ndarray", "numpy dtype", "scipy.sparse.csr csr_matrix", "scipy.sparse._csr csr_matrix"),
+    *("collections defaultdict", "copy_reg _reconstructor", "copyreg _reconstructor", "_codecs encode"),
+    *("__builtin__ list", "builtins list", "__builtin__ object", "builtins object"),
+    *("__builtin__ bytes", "builtins bytes"),
+}
+
+
+def _demand_arrays(path: Path) -> None:
+    """Raise ValueError, before it is opened, where a pickle names anything but parts of arrays."""
+    try:
+        for code, given, _ in pickletools.genops(path.read_bytes()):
+            if code.name in ("GLOBAL", "INST") and given not in ARRAYS:
+                raise ValueError(f"it asks for {given}, which is no part of an array")
+            if code.name in ("STACK_GLOBAL", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID"):
+                raise ValueError(f"it asks for more than an array ({code.name})")
+    except ValueError as error:
+        raise ValueError(f"{path.name} is not an array: {error}") from error

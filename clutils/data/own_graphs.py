@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from clutils.data import tables
-from clutils.data.arrays import codes_of
 from clutils.data.downloads import human
-from clutils.data.graphs import MOST_NODES, Graph, packed
-from clutils.data.sets import GraphSet, asked, own_file, shortlist, whole_number
+from clutils.data.graphs import MOST_NODES, Graph, of_size, packed
+from clutils.data.labels import codes_of
+from clutils.data.sets import GraphSet, asked, own_file, shortlist, text_of, whole_number
 
 MOST_OF_ONE = 5_000  # nodes of one network: the tensor has their square
 ATTRIBUTES, LABELS = (
     ("x", "features", "attributes"),
     ("y", "label", "class"),
 )  # what networkx's nodes may have
-HEADING = re.compile(  # what a file may call the two columns of its edges
-    r"(source|target|from|to|src|dst|node|head|tail|vertex|person|user|id|i|j|u|v)[ _.-]?(node|id|name)?"
-    r"[ _.-]?[ab12]?"
+ENDS = (  # what a file may call the two columns of its edges, beside other words
+    *(("source", "target"), ("source", "destination"), ("source", "dest"), ("from", "to"), ("src", "dst")),
+    *(("src", "dest"), ("src", "tgt"), ("start", "end"), ("head", "tail"), ("sender", "receiver")),
+    *(
+        ("sender", "recipient"),
+        ("parent", "child"),
+        ("citing", "cited"),
+        ("follower", "followee"),
+        ("u", "v"),
+    ),
+    ("i", "j"),
 )
+NO_ENDS = {"weight", "time", "date", "year", "type", "count", "label", "degree", "value", "score"}
+NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+FOREIGN = (".json", ".jsonl", ".graphml", ".gml", ".gexf", ".mtx", ".net", ".xml", ".dot")
 
 
 def graph_set(
@@ -96,45 +108,48 @@ def graph_set(
 def read_nodes(path: str, split: str = "train") -> GraphSet:
     """The network of an edge list, nodes as samples: 'nodes:file:EDGES', perhaps with a table of its nodes.
 
-    - EDGES: a text file, a line an edge: two names of nodes, parted by a tab, comma, semicolon or blank.
-      Lines that begin with '#' or '%' and a first line that names the columns, as "source" and "target", are
-      left out, further columns as well. `source` names the first nodes: see whether they are such
+    - EDGES: a text file, a line an edge, read by `pandas.read_csv`; its columns are parted by tabs, commas,
+      semicolons or blanks. Lines that begin with '#' or '%' are left out. Where a first line names the
+      columns, the two that it calls ends (`ENDS`, or the same name with 1 and 2) are the ends. Without such
+      a line there are two columns, or a third of weights. `source` names the first nodes and what was left
+      out
     - 'EDGES?nodes=TABLE': a .csv whose first column has the nodes' names; its other columns are attributes,
-      and the one of a usual name, or of 'EDGES?nodes=TABLE&label=kind', the labels (see `arrays.read`).
+      and the one of a usual name, or of 'EDGES?nodes=TABLE&label=kind', the labels (see `tables.read`).
       Nodes that no edge names are in the network, too
     - 'EDGES?most=20000': as many nodes are taken; else 5,000
 
     Without a table each node is its own attribute, and nobody has a label. All nodes are 'train'. Raises
-    `Unavailable` where a file is missing; ValueError, naming the line, on a line that is not an edge.
+    `Unavailable` where a file is missing; ValueError, naming line or column, where columns are not clear.
     """
     path, wanted = asked(path, ("nodes", "label", "most"))
     name, file = f"nodes:file:{path}", own_file("nodes:file", path, split)
-    ends, weighted = _edges(name, file)
+    ends, notes = _edges(name, file)
     names = list(dict.fromkeys(node for pair in ends for node in pair))
     attributes: Tensor | None = None
-    labels, notes = None, ["weights are left out"] if weighted else []
+    labels: Any = None
     if "nodes" in wanted:
         own = own_file("nodes:file", wanted["nodes"], "train")
-        fields, rows = tables.rows_of(f"nodes:file:{own}", own)
-        listed = [row[0] for row in rows]
+        with_table = f"{name}?nodes={wanted['nodes']}"
+        frame = tables.frame_of(f"nodes:file:{own}", own, ids=True)
+        frame = frame[[title for title in frame.columns if not tables.NAMELESS.fullmatch(title)]]
+        first = frame.columns[0]
+        listed = _plain_numbers(frame.pop(first).map(str.strip)).tolist()
         if len(set(listed)) < len(listed):
             twice = next(node for node in listed if listed.count(node) > 1)
             raise ValueError(f"{name}: {own} has node {twice!r} in two rows")
         if strange := sorted(set(names) - set(listed)):
-            first = f"its first column, {fields[0]!r}, holds {shortlist(list(map(repr, listed)))}"
+            holds = f"its first column, {first!r}, holds {shortlist(list(map(repr, listed)))}"
             raise ValueError(
-                f"{name}: {own} has no row for {len(strange)} nodes, {shortlist(strange)}: {first}"
+                f"{name}: {own} has no row for {len(strange)} nodes, {shortlist(strange)}: {holds}"
             )
-        names, titles, with_table = listed, fields[1:], f"{name}?nodes={wanted['nodes']}"
-        columns = [list(column) for column in zip(*(row[1:] for row in rows), strict=True)]
-        at_label = tables.label_column(with_table, titles, wanted.get("label"))
-        if len(titles) == 1 and at_label == 0:
-            labels = tables.labels_of(with_table, titles[0], columns[0])
+        names, titles = listed, list(frame.columns)
+        if len(titles) == 1 and tables.label_column(with_table, titles, wanted.get("label")) == 0:
+            labels = tables.labels_of(with_table, titles[0], frame[titles[0]])
             notes.append(f"labels: {titles[0]!r}")
         elif titles:
-            table = tables.made(with_table, titles, columns, wanted.get("label"))
-            attributes = torch.from_numpy(tables.filled(table, np.ones(len(rows), bool), scale=False))
-            labels, notes = table.labels, notes + table.notes
+            table = tables.build(with_table, frame, wanted.get("label"))
+            values = tables.impute_and_scale(table, np.ones(len(frame), bool), scale=False)
+            attributes, labels, notes = torch.from_numpy(values), table.labels, notes + table.notes
     most = whole_number(name, "most", wanted["most"]) if "most" in wanted else MOST_OF_ONE
     n, place = len(names), {node: at for at, node in enumerate(names)}
     if n > most:
@@ -151,40 +166,169 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
     return _set(name, [graph], labels, None, "; ".join([source, *notes]))
 
 
-def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], bool]:
-    """Pairs of names, and whether lines have more than these."""
-    try:
-        lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is no text in UTF-8: {error}") from error
-    found: list[tuple[str, str]] = []
-    more = False
-    for number, line in enumerate(lines, 1):
-        if not line or line.startswith(("#", "%")):
-            continue
-        mark = next((mark for mark in "\t;," if mark in line), None)
-        fields = next(csv.reader([line], delimiter=mark)) if mark else line.split()
-        fields = [field.strip() for field in fields]
-        if not found and len(fields) > 1 and _is_heading(fields, lines[number : number + 1]):
-            continue
-        if len(fields) < 2 or not all(fields[:2]):
-            raise ValueError(f"{name}: line {number} is {line!r}, but must name two nodes")
-        if fields[0] == fields[1]:
-            raise ValueError(f"{name}: line {number} ties node {fields[0]!r} to itself: leave that line out")
-        found.append((fields[0], fields[1]))
-        more = more or len(fields) > 2
-    if not found:
+def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs of names, and what `source` has to say of the file's columns."""
+    text = text_of(name, file)
+    if file.suffix.lower() in FOREIGN or text.lstrip().startswith(("{", "[", "<", "*", "%%MatrixMarket")):
+        mend = "data.graph_set takes one of networkx.node_link_graph, read_graphml, from_scipy_sparse_array"
+        raise ValueError(f"{name} is no list of edges, a line an edge; {mend}")
+    lines = ["" if line.lstrip().startswith(("#", "%")) else line.strip() for line in text.split("\n")]
+    numbers = [number for number, line in enumerate(lines, 1) if line]
+    if not numbers:
         raise ValueError(f"{name} names no edge")
-    return found, more
+    mark = next((mark for mark in "\t;," if mark in lines[numbers[0] - 1]), r"\s+")
+    try:
+        options: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
+        frame = pd.read_csv(io.StringIO("\n".join(lines)), sep=mark, **options).fillna("")
+    except ValueError as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"{name}: pandas.read_csv: {said}: each line must have as many columns") from error
+    frame = frame.map(str.strip)
+    frame = frame.loc[:, (frame != "").any()]  # a mark at the end of each line
+    if len(frame.columns) < 2:
+        raise ValueError(f"{name}: line {numbers[0]} is {lines[numbers[0] - 1]!r}, but must name two nodes")
+    titles, notes = frame.iloc[0].tolist(), []
+    if _is_heading(titles, frame.iloc[1:]):
+        frame, numbers = frame.iloc[1:], numbers[1:]
+        at = _ends_of(name, titles)
+        if left := [title or "a column without a name" for k, title in enumerate(titles) if k not in at]:
+            notes.append(f"ends: {titles[at[0]]!r} and {titles[at[1]]!r}; left out: {', '.join(left)}")
+    else:
+        at = (0, 1)
+        if len(titles) > 2:
+            _demand_weights(name, frame)
+            notes.append("weights are left out")
+    pair = frame.iloc[:, list(at)].apply(_plain_numbers)
+    if (empty := (pair == "").any(axis=1)).any():
+        line = numbers[int(empty.to_numpy().argmax())]
+        raise ValueError(f"{name}: line {line} is {lines[line - 1]!r}, but must name two nodes")
+    loops = pair.iloc[:, 0] == pair.iloc[:, 1]
+    if loops.any():
+        line = numbers[int(loops.to_numpy().argmax())]
+        notes.append(f"{loops.sum():,} lines that tie a node to itself left out, first line {line}")
+    if loops.all():
+        raise ValueError(f"{name} names no edge between two nodes")
+    return list(pair[~loops].itertuples(index=False, name=None)), notes
 
 
-def _is_heading(fields: Sequence[str], following: Sequence[str]) -> bool:
-    """Whether a first line names the columns: by usual names, or by words above a line of numbers."""
-    if all(HEADING.fullmatch(field.lower()) for field in fields[:2]):
-        return not all(len(field) == 1 for field in fields[:2])  # u and v may be nodes
-    numbers = re.compile(r"\W*\d+\W+\d+(\W.*)?")
-    words = not any(any(map(str.isdigit, field)) for field in fields[:2])
-    return words and any(numbers.fullmatch(line) for line in following)
+def _is_heading(titles: Sequence[str], below: pd.DataFrame) -> bool:
+    """Whether a first line names the columns: ends, a column without a name, or words above numbers."""
+    if (
+        not len(below)
+        or (below == np.array(titles)).to_numpy().any()
+        or set(titles) & set(below.to_numpy().flat)
+    ):
+        return "" in titles and len(below) > 0
+    if "" in titles or any(title.startswith("Unnamed: ") for title in titles):
+        return True
+    if _pairs(titles):
+        return len(titles) > 2 or not all(len(title) == 1 for title in titles)  # u and v may be nodes
+    for at, title in enumerate(titles):
+        if any(map(str.isdigit, title)) != bool(re.fullmatch(NUMBER, title)):
+            continue  # a name with digits
+        numbers = below.iloc[:, at].str.fullmatch(NUMBER)
+        if numbers.all() and not re.fullmatch(NUMBER, title):
+            return True
+    return False
+
+
+def _pairs(titles: Sequence[str]) -> list[tuple[int, int]]:
+    """The columns that a heading calls the two ends of an edge: all pairs that may be."""
+    plain = [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower() for title in titles]
+    words = [set(re.findall(r"[^\W\d_]+", title)) for title in plain]
+    found = [
+        (a, b)
+        for first, second in ENDS
+        for a, one in enumerate(words)
+        for b, other in enumerate(words)
+        if first in one and second in other and not (one | other) & NO_ENDS
+    ]
+    ended = [re.fullmatch(r"(.*?)[ _.-]?([12abij])", title) for title in plain]
+    for a, one in enumerate(ended):
+        for b, other in enumerate(ended):
+            if one and other and one[1] == other[1] and f"{one[2]}{other[2]}" in ("12", "ab", "ij"):
+                found += [(a, b)] * (bool(one[1]) and not words[a] & NO_ENDS)
+    return list(dict.fromkeys(found))
+
+
+def _ends_of(name: str, titles: Sequence[str]) -> tuple[int, int]:
+    """The two columns of the ends. Raises ValueError where a heading does not say which they are."""
+    pairs = _pairs(titles)
+    named = [at for at, title in enumerate(titles) if not tables.NAMELESS.fullmatch(title)]
+    if len(pairs) == 1:
+        return pairs[0]
+    if not pairs and len(named) == 2:
+        return named[0], named[1]
+    raise ValueError(
+        f"{name}: its first line names {', '.join(map(repr, titles))}, but not which two are the "
+        "ends of an edge: "
+        "call these 'source' and 'target', and no other"
+    )
+
+
+def _demand_weights(name: str, frame: pd.DataFrame) -> None:
+    """Raise ValueError unless columns without a heading are two ends and a weight."""
+    cells, (_, width) = frame.iloc[0].tolist(), frame.shape
+    counts = pd.to_numeric(frame.iloc[:, 0], errors="coerce").diff().iloc[1:].eq(1)
+    why = "" if width == 3 else f"{width} columns"
+    if not why and not frame.iloc[:, 2].str.fullmatch(NUMBER).all():
+        why = "a third column that is no weight"
+    if not why and len(counts) > 1 and counts.all():
+        why = "a first column that counts the lines"
+    if why:
+        raise ValueError(
+            f"{name}: its lines, the first {cells}, have {why} and no first line that names them: "
+            "add one, as "
+            "source,target,weight, or leave only the two ends"
+        )
+
+
+def _plain_numbers(column: pd.Series) -> pd.Series:
+    """Names of nodes as text, '1.0' as '1' where all are whole numbers, which pandas writes so.""" ""
+    whole = column.str.fullmatch(r"-?\d+(\.0+)?")
+    return column.str.replace(r"\.0+$", "", regex=True) if whole.all() else column
+
+
+def read_graphs(path: str) -> GraphSet:
+    """A text file of graphs, in the layout that GIN's authors publish theirs in: 'graphs:file:PATH'.
+
+    The number of graphs; for each a line 'nodes label', then for each node 'tag degree neighbour ...', where
+    neighbours are numbered from 0. Tags become one-hot attributes. Graphs of more than 128 nodes are left
+    out, as `source` says; 'PATH?most=500' takes more. Raises `Unavailable` where there is no such file,
+    ValueError, naming the graph, on another layout.
+    """
+    path, wanted = asked(path, ("most",))
+    most = whole_number("graphs:file", "most", wanted["most"]) if "most" in wanted else MOST_NODES
+    file = own_file("graphs:file", path, "train")
+    text, at, graphs, labels = text_of(f"graphs:file: {file}", file), 1, [], []
+    try:
+        rows = [list(map(int, line.split())) for line in text.split("\n") if line.strip()]
+        (total,) = rows[0]
+        for _ in range(total):
+            nodes, label = rows[at]
+            own = [rows[at + 1 + node] for node in range(nodes)]
+            edges = [(node, other) for node, row in enumerate(own) for other in row[2:]]
+            if nodes < 1 or any(row[1] != len(row) - 2 for row in own):
+                raise ValueError("it needs nodes, each a line with tag, degree and as many neighbours")
+            adjacency = _adjacency("it", edges, nodes, both=False)
+            if not torch.equal(adjacency, adjacency.T):
+                a, b = (adjacency > adjacency.T).nonzero()[0].tolist()
+                raise ValueError(f"node {a} names {b} as a neighbour, but {b} does not name {a}")
+            graphs.append((torch.tensor([row[0] for row in own]), adjacency))
+            labels.append(label)
+            at += 1 + nodes
+        if at != len(rows):
+            raise ValueError(f"{len(rows) - at} lines are left behind the last of {total} graphs")
+    except (ValueError, IndexError) as error:
+        why = (
+            "the file ends there" if isinstance(error, IndexError) else str(error).removeprefix("graph_set: ")
+        )
+        raise ValueError(
+            f"graphs:file: {file}: graph {len(graphs) + 1} is not as it should be: {why}"
+        ) from error
+    tags = torch.cat([tag for tag, _ in graphs]).unique() if graphs else torch.zeros(0)
+    full = [((tag[:, None] == tags).float(), adjacency) for tag, adjacency in graphs]
+    return of_size(full, labels, file.name, (), most)
 
 
 def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:

@@ -5,7 +5,6 @@ with a run: any sentence, also one that nobody had when it was trained, has its 
 some words share a number; of 3,500 different words a third do.
 """
 
-import csv
 import hashlib
 import io
 import re
@@ -15,15 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
-from clutils.data import tables
-from clutils.data.arrays import codes_of
-from clutils.data.sets import WORD_RULE, SentenceSet, asked, own_file, whole_number
+from clutils.data.labels import codes_of, names_of_splits
+from clutils.data.sets import WORD_RULE, SentenceSet, asked, own_file, text_of, whole_number
+from clutils.data.tables import NAMELESS, delimiter_of
 from clutils.settings import within
 
 BUCKETS = 8192  # numbers of words, with 0 for padding
@@ -142,7 +143,12 @@ def sentence_set(
     found = tuple(texts)
     for at, text in enumerate(found):
         if not isinstance(text, str) or not first_words(text, 1):
-            raise ValueError(f"sentence_set: sentence {at} is {text!r}, but must be text with a word")
+            mend = (
+                "; frame.dropna(subset=['text']) leaves rows without a text out"
+                if hasattr(texts, "dropna")
+                else ""
+            )
+            raise ValueError(f"sentence_set: sentence {at} is {text!r}, but must be text with a word{mend}")
     if not found:
         raise ValueError("sentence_set: texts is empty, but must hold a sentence or more")
     return _made("sentence_set", found, labels, class_names, [source], length)
@@ -179,91 +185,122 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     'FILE?text=2&label=3&length=64': which column holds the sentence and which the label, by number from 1 or
     by its name in the first line; how many words of a sentence are kept, 24 where nobody asks.
 
-    A label that is a whole number below 0 is none, but -1 and 1 alone are two classes. A first line that
-    names the columns, as "text" and "label", is left out, and says which is which. `source` tells, and what
-    `sentence_set` says.
+    A label that is empty, or a whole number below 0, is none, but -1 and 1 alone are two classes; 1.0 is 1.
+    Rows whose text has no word are left out. A first line that names the columns, as "text" and "label", is
+    left out, and says which is which. `source` tells, and what `sentence_set` says.
 
-    Raises `Unavailable` where there is no such file; ValueError where no line has a word, some lines have a
-    label and others none, or columns are not a sentence and its label.
+    Raises `Unavailable` where there is no such file; ValueError where no line has a word, where columns are
+    not a sentence and its label, or where labels are numbers with a fraction or names of splits.
     """
     path, wanted = asked(path, ("text", "label", "length"))
     name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
     length = whole_number(name, "length", wanted.pop("length")) if "length" in wanted else LENGTH
-    if file.suffix.lower() in (".json", ".jsonl"):
+    text = text_of(name, file)
+    if file.suffix.lower() in (".json", ".jsonl") or text.lstrip().startswith(('{"', "[{", '["')):
         mend = "data.sentence_set(frame['text']) takes a column of pandas.read_json"
         raise ValueError(f"{name} is JSON, but must have a line a sentence; {mend}")
-    try:
-        read = file.read_text("utf-8-sig")  # which makes every kind of line's end \n
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is no text in UTF-8: {error}") from error
-    if file.suffix.lower() == ".csv":
-        mark = tables.delimiter_of([line for line in read.split("\n") if line.strip()][:2])
-        columns = [
-            row for row in csv.reader(io.StringIO(read), delimiter=mark) if first_words(" ".join(row), 1)
-        ]
-    else:
-        lines = [line for line in read.split("\n") if first_words(line, 1)]
-        columns = [line.rstrip("\t").split("\t") for line in lines]
-    if not columns:
+    rows = _rows(name, file, text)
+    if not rows:
         raise ValueError(f"{name} holds no line with a word")
-    first = [field.strip().lower() for field in columns[0]]
+    first = [field.strip().lower() for field in rows[0][1]]
     heading = _heading(first) or any(not value.isdecimal() for value in wanted.values())
     at = {word: _column(name, word, value, first) for word, value in wanted.items()}
     if heading:
-        columns = columns[1:]
+        rows = rows[1:]
         for word, known in zip(("text", "label"), HEADINGS, strict=True):
             named = [place for place, field in enumerate(first, 1) if field in known]
             if named and not wanted and len(first) > 1:
                 at[word] = named[0]
     if at:
-        columns = [_chosen(name, number, fields, at) for number, fields in enumerate(columns, 1)]
-    if not columns:
-        raise ValueError(f"{name} holds no line with a word, but {', '.join(map(repr, first))}")
-    wide = next((at for at, fields in enumerate(columns, 1) if len(fields) > 2), None)
-    if wide is not None:
+        rows = [(line, _chosen(name, line, fields, at)) for line, fields in rows]
+    if wide := next(((line, fields) for line, fields in rows if len(fields) > 2), None):
         raise ValueError(
-            f"{name}: line {wide} of those with words has {len(columns[wide - 1])} columns, but must have a "
-            f"sentence and perhaps its label: say which they are, as in {name}?text=2&label=3"
+            f"{name}: line {wide[0]} has {len(wide[1])} columns, but must have a sentence and perhaps its "
+            f"label: say which they are, as in {name}?text=2&label=3"
         )
-    texts = tuple(fields[0] for fields in columns)
-    given = [fields[1].strip() if len(fields) > 1 else "" for fields in columns]
+    notes, empty = [], [line for line, fields in rows if not first_words(fields[0], 1)]
+    if empty:
+        notes.append(f"{len(empty):,} without a word in their text left out, first line {empty[0]}")
+    rows = [(line, fields) for line, fields in rows if first_words(fields[0], 1)]
+    if not rows:
+        raise ValueError(f"{name} holds no sentence with a word, but {', '.join(map(repr, first))}")
+    texts = tuple(fields[0] for _, fields in rows)
+    notes.insert(0, f"{len(texts):,} sentences from the file {file}")
+    if heading:
+        notes.append(f"its first line, {' and '.join(map(repr, first))}, names the columns")
+    labels = _labels(name, texts, [fields[1].strip() if len(fields) > 1 else "" for _, fields in rows])
+    if labels is not None:
+        if (
+            not heading and labels.count(labels[0]) == 1 and labels[0]
+        ):  # as an unusual name of a column would be
+            notes.append(f"its first line, {texts[0]!r} with label {labels[0]!r}, is a sentence")
+        if without := labels.count(""):
+            notes.append(f"{without:,} have no label, or one below 0, which is none")
+    return _made(name, texts, labels, None, notes, length).subset(slice(limit))
+
+
+def _rows(name: str, file: Path, text: str) -> list[tuple[int, list[str]]]:
+    """A file's rows that have a word: the line where each begins, and its fields."""
+    if file.suffix.lower() != ".csv":
+        rows = [(number, line.rstrip("\t").split("\t")) for number, line in enumerate(text.split("\n"), 1)]
+        return [(number, fields) for number, fields in rows if first_words(" ".join(fields), 1)]
+    mark = delimiter_of([line for line in text.split("\n", 50)[:50] if line.strip()][:2])
+    options: Any = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
+    try:
+        frame = pd.read_csv(io.StringIO(text), sep="," if mark == r"\s+" else mark, **options).fillna("")
+    except ValueError as error:
+        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    found, line = [], 1
+    for fields in frame.to_numpy().tolist():
+        if first_words(" ".join(fields), 1):
+            found.append((line, fields))
+        line += 1 + sum(field.count("\n") for field in fields)
+    return found
+
+
+def _labels(name: str, texts: Sequence[str], given: list[str]) -> list[str] | None:
+    """Labels as texts, "" = none; None where nobody has one. Raises ValueError where they are no classes."""
     given = ["" if label.lower() in ("nan", "<na>") else label for label in given]
-    empty = next((at for at, text in enumerate(texts, 1) if not first_words(text, 1)), None)
-    if empty is not None:
-        raise ValueError(f"{name}: line {empty} of those with words has none before its tab")
-    if any(given) and not all(given):
-        first_without = next(number for number, label in enumerate(given, 1) if not label)
-        raise ValueError(
-            f"{name}: line {first_without} of those with words has no label behind a tab, others have"
-        )
     classes = {label for label in given if label}
+    if not classes:
+        return None
+    if all(re.fullmatch(r"[+-]?\d+(\.0*)?", label) for label in classes):  # pandas' 1.0 beside a gap
+        given = [str(int(float(label))) if label else "" for label in given]
+        classes = {label for label in given if label}
+    if 2 * given.count("") > len(given):
+        some = next(at for at, label in enumerate(given) if label)
+        raise ValueError(
+            f"{name}: {len(given) - given.count(''):,} of {len(given):,} sentences have a label, "
+            f"the first {texts[some]!r} "
+            f"has {given[some]!r}: give most of them one, or none"
+        )
+    if names_of_splits(classes):
+        raise ValueError(
+            f"{name}: the labels are {', '.join(sorted(classes))}, names of splits and no classes: "
+            "take the lines of "
+            f"one part, or say which column holds the text alone, as in {name}?text=1"
+        )
     broken = [label for label in classes if re.fullmatch(r"[+-]?\d*[.,]\d+", label)]
     if len(broken) and 2 * len(broken) >= len(classes):
         raise ValueError(f"{name}: a label is {broken[0]!r}, but must be a class: a whole number or a name")
     long = sum(len(words(label)) for label in given) > 2 * len(given)
     if (2 * len(classes) > len(texts) and long) or len(classes) == len(texts) >= PAIRS:
         raise ValueError(
-            f"{name}: {len(classes):,} different texts stand behind the tabs of {len(texts):,} lines, as of "
+            f"{name}: {len(classes):,} different texts stand where the labels of {len(texts):,} "
+            "lines should, as of "
             "pairs, or of numbers and sentences, but a label must be shared: say which column holds the "
             f"sentences, as in {name}?text=2"
         )
     below = {label for label in classes if re.fullmatch(r"-\d+", label)}
     if below and all(label.lstrip("-").isdecimal() for label in classes) and classes != {"-1", "1"}:
         given = ["" if label in below else label for label in given]
-    notes = [f"{len(texts):,} sentences from the file {file}"]
-    if heading:
-        notes.append(f"its first line, {' and '.join(map(repr, first))}, names the columns")
-    elif classes and given.count(given[0]) == 1:  # as an unusual name of a column would be
-        notes.append(f"its first line, {texts[0]!r} with label {given[0]!r}, is a sentence")
-    if classes and (without := given.count("")):
-        notes.append(f"{without:,} have a label below 0, which is none")
-    return _made(name, texts, given if classes else None, None, notes, length).subset(slice(limit))
+    return given
 
 
 def _heading(first: Sequence[str]) -> bool:
     """Whether a file's first line, in lower case, names its columns: the sentences', and all others."""
-    others = [field for field in first if field not in HEADINGS[0]]
-    named = len(others) < len(first)
+    others = [field for field in first if field not in HEADINGS[0] and not NAMELESS.fullmatch(field.title())]
+    named = any(field in HEADINGS[0] for field in first)
     return named and all(field in HEADINGS[1] or field in NUMBERS for field in others)
 
 
@@ -282,8 +319,7 @@ def _chosen(name: str, number: int, fields: Sequence[str], at: Mapping[str, int]
     for column in (text, label or text):
         if column > len(fields):
             raise ValueError(
-                f"{name}: line {number} of those with words has {len(fields)} columns, but column "
-                f"{column} is asked for"
+                f"{name}: line {number} has {len(fields)} columns, but column {column} is asked for"
             )
     return [fields[text - 1], *([fields[label - 1]] if label else [])]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from clutils.data.kinds import kind_called, said, width
 from clutils.files import printable
 from clutils.settings import did_you_mean, within
 
-WORDS = ("label", "test", "text", "length", "nodes", "most")  # that may stand behind a path
+WORDS = ("label", "test", "decimal", "text", "length", "nodes", "most")  # that may stand behind a path
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
 
 
@@ -375,3 +376,18 @@ def own_file(kind: str, path: str, split: str) -> Path:
     if split != "train":
         raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
     return file
+
+
+def text_of(name: str, file: Path) -> str:
+    """A text file in UTF-8, lines ending in \\n. Raises ValueError that says how to save another one."""
+    read = file.read_bytes()
+    mend = "save it as 'CSV UTF-8' or as text in UTF-8"
+    if read.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise ValueError(f"{name} is a workbook or an archive, not text: {mend}")
+    if read.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in read[:1000]:
+        raise ValueError(f"{name} is UTF-16, as Excel's 'Unicode Text', not UTF-8: {mend}")
+    try:
+        return io.TextIOWrapper(io.BytesIO(read), "utf-8-sig").read()
+    except UnicodeDecodeError as error:
+        guess = "perhaps Windows-1252, as Excel's 'CSV' is"
+        raise ValueError(f"{name} is no text in UTF-8, {guess} ({error}): {mend}") from error

@@ -1,49 +1,56 @@
-"""Tables of a reader's own, out of a .csv or a DataFrame: columns of numbers, of categories, and the labels.
+"""Tables as vectors: a DataFrame, an array or a tensor; files .csv by pandas, .npy and .npz by NumPy.
 
-A category is a column of 0 and 1 for each of its values; a number that may be missing is followed by such a
-column, which says where it is. Columns that were one share a group: a view changes them together
-(`views.vectors.Corruption`).
+A category is a column of 0 and 1 for each of its values (`pandas.get_dummies`); a number that may be missing
+is followed by such a column, which says where it is. Columns that were one share a group: a view changes them
+together (`views.vectors.Corruption`). Splits and scaling are scikit-learn's.
 """
 
+from __future__ import annotations
+
 import csv
+import io
 import re
-from collections import Counter
-from collections.abc import Sequence
-from itertools import islice
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
 
-from clutils.data.sets import shortlist
-from clutils.settings import did_you_mean, within
+from clutils.data.downloads import human
+from clutils.data.labels import SIGNS, as_array, codes_of, names_of_splits
+from clutils.data.sets import VectorSet, asked, own_file, shortlist, text_of
+from clutils.settings import did_you_mean, one_of, within
 
+TABLES = (".csv", ".tsv", ".txt")
+SUFFIXES = (".npy", ".npz", *TABLES)
 LABEL_COLUMNS = (  # what a file may call the labels: in any case, without blanks, '_' and '-'
     *("label", "labels", "labelid", "labelname", "truelabel", "target", "targets", "targetname", "y"),
     *("class", "classes", "classid", "classname", "classlabel", "cls", "category", "categoryid", "species"),
     *("groundtruth", "gt", "outcome", "diagnosis"),
 )
+VECTORS = ("x", "vectors")  # what an .npz may call them, in any case
 NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)*(_level_\d+)?)?")  # pandas' word for a column without a name
-# whole numbers, of which no two are equal, under such a name are no feature: patient_id, PatientId
+# whole numbers, of which no two are equal, under such a name are no feature
 NUMBERED = re.compile(r"(?i:(.*[ _.-])?(index|idx|id|row|rownames?|level_\d))|.*[a-z](Id|ID)")
-FEW = 100  # different whole numbers that may be classes
+PARTS = re.compile(r"(?i)split|fold|partition|subset|(is_?)?(train|test|val)(ing|idation)?")
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
+MISSING_NAMES = ("", "nan", "NaN", "<NA>")  # 'none' and 'NA' may be names of classes
+DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)  # 1,5 or 1.234,5
 MOST_VALUES = 64  # of a category
+FEW = 100  # different whole numbers that may be classes
 SEED = 0  # of which rows are the test part
-LIKE_A_NUMBER = re.compile(  # 1.234,5 or 10 % or $3: what is no number as it stands
-    r"[$€£]?\s*[+-]?\d{1,3}([.,' \u00a0\u202f]?\d{3})*([.,]\d+)?\s*[%$€£]?"
-)
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?")
-DECIMAL = re.compile(
-    r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE
-)  # a comma, where columns are parted otherwise
+UNPACKED, PACKED = 1 << 30, 100  # bytes of an archive that are always read, and how often it may be unpacked
 
 
 class Table(NamedTuple):
     """Columns as numbers (N, D) float64, NaN where one is missing; their titles, groups, and labels.
 
     - measured: (D,) bool, columns of numbers, which have a scale; the others hold 0 and 1
-    - labels: (N,) numbers, NaN where one is missing, or names, "" where one is; None: there are none
+    - labels: one a row, as of `labels.codes_of`; None: there are none
     - notes: what `source` has to say of the columns
     """
 
@@ -51,116 +58,190 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     groups: tuple[int, ...]
     measured: np.ndarray
-    labels: np.ndarray | None
+    labels: Any
     notes: list[str]
 
 
-def from_csv(name: str, file: Path, label: str | None) -> Table:
-    """The table in a text file; label: see `made`. Raises ValueError, naming line or column."""
-    fields, rows = rows_of(name, file)
-    return made(name, fields, [list(column) for column in zip(*rows, strict=True)], label)
+def vector_set(
+    table: Any,
+    labels: Any = None,
+    class_names: Sequence[str] | None = None,
+    source: str = "vectors of your own",
+    label: str | None = None,
+    test: float | None = None,
+    split: str = "train",
+) -> VectorSet:
+    """A `VectorSet` of a table (N, D), as float32: a pandas DataFrame, an array, a tensor, or rows.
 
+    - `labels`: (N,) integers from 0 on, or class names, as a list, an array or a Series; below 0, "" and NaN:
+      no label, but -1 and 1 alone are two classes. None: nobody has one, or of a DataFrame the column
+      `label`, by default that of a usual name; label="" says that there is none
+    - `class_names`: by default the names in alphabetical order, or '0', '1', ... up to the largest label
+    - `test`: this share of every class, drawn with seed 0 (`sklearn.model_selection.train_test_split`), is
+      the split "test", the rest "train"; columns of numbers are then scaled by the training part
+      (`sklearn.preprocessing.StandardScaler`)
 
-def from_frame(name: str, frame: Any, label: str | None) -> Table:
-    """The table in a DataFrame, without its index; label: see `made`.
+    A DataFrame may have categories and missing values: see `tables`; `source` says what was made of them.
 
-    A column of pandas' type "category" is one, also where it holds numbers.
+    >>> train = data.vector_set(frame, label="species", test=0.25)
+    >>> rest = data.vector_set(frame, label="species", test=0.25, split="test")
+
+    Raises ValueError where they are not (N, D) finite numbers, or labels and names don't fit them.
     """
-    fields = [str(title) for title in frame.columns]
-    values = [frame.iloc[:, at] for at in range(len(fields))]
-    columns = [
-        ["" if missing else str(value).strip() for value, missing in zip(column, column.isna(), strict=True)]
-        for column in values
-    ]
-    if not fields or not len(frame):
-        raise ValueError(f"{name}: the table is {frame.shape}, but must have rows and columns")
-    chosen = frozenset(at for at, column in enumerate(values) if str(column.dtype) == "category")
-    return made(name, fields, columns, label, chosen)
-
-
-def rows_of(name: str, file: Path) -> tuple[list[str], list[list[str]]]:
-    """The titles of a text file's columns, '1', '2', ... where it has none, and its rows of as many fields.
-
-    Columns are parted by tabs, semicolons or commas; without commas between them numbers may have one.
-    """
-    try:
-        with open(file, newline="", encoding="utf-8-sig") as lines:
-            delimiter = delimiter_of([line for line in islice(lines, 20) if line.strip()][:2])
-            lines.seek(0)
-            rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=delimiter) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{name} is no text in UTF-8 with commas: {error}") from error
-    if delimiter != ",":
-        rows = [[_with_point(field) for field in row] for row in rows]
-    fields = first = rows[0] if rows else []
-    if _are_names(fields, rows[1] if len(rows) > 1 else ()):
-        rows.pop(0)
+    who = "vector_set"
+    if isinstance(table, pd.DataFrame):
+        built = build(who, table, label, labels)
+    elif label is not None:
+        raise ValueError(f"{who}: label is {label!r}, but only a DataFrame has columns of that name")
     else:
-        fields = [str(at + 1) for at in range(len(fields))]
-    if not rows:
-        raise ValueError(f"{name} holds no row of numbers")
-    for at, row in enumerate(rows, start=1):
-        if len(row) != len(fields):
-            begins = f"the first line, {delimiter.join(first)[:60]!r}, has {len(fields)}"
-            raise ValueError(f"{name}: row {at} has {len(row)} fields, {begins}")
-        if len(fields) == 1 and " " in row[0] and " " in first[0]:
+        built = _array(who, table, labels)
+    return _divided(who, built, class_names, source, test, split)
+
+
+def read(path: str, split: str, limit: int | None) -> VectorSet:
+    """The vectors in a file, all of them 'train' unless a test part is asked for; the first `limit` of them.
+
+    - .npy: one array (N, D)
+    - .npz: an array `vectors` or `X` (N, D) and, where there are any, labels (N,) of a usual name
+    - .csv, .tsv, .txt: a row a vector, read by `pandas.read_csv`. The column of a usual name
+      (`LABEL_COLUMNS`) holds the labels; 'PATH?label=kind' says another one, by its name or, in a file
+      without names, its number from 1; 'PATH?label=' says that there is none. 'PATH?decimal=,' reads 1,5
+
+    'PATH?test=0.25', or behind a label '&test=0.25', makes a test part: see `vector_set`. Labels that are -1
+    and 1 become 0 and 1; a missing label, and any other below 0, is -1. `source` says which columns or arrays
+    were taken for what. Pickled objects are not opened.
+
+    Raises `Unavailable` where there is no such file; ValueError for what is in it, naming the column.
+    """
+    path, wanted = asked(path, ("label", "test", "decimal"))
+    name, label = f"vectors:array:{path}", wanted.get("label")
+    test = _share(name, wanted["test"]) if "test" in wanted else None
+    file = own_file("vectors:array", path, "train")
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        others = "data.vector_set takes a DataFrame, as of pandas.read_parquet or pandas.read_excel"
+        raise ValueError(
+            f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed; {others}"
+        )
+    if suffix in TABLES:
+        table = build(name, frame_of(name, file, label, wanted.get("decimal", ".")), label)
+    elif label is not None:
+        raise ValueError(f"{name}: ?label={label} names a column, but only a .csv has names of columns")
+    else:
+        vectors, labels, notes = _read_numpy(name, file)
+        table = _array(name, vectors, labels)
+        table = table._replace(notes=[*notes, *table.notes])
+    return _divided(name, table, None, f"the file {file}", test, split).subset(slice(limit))
+
+
+def frame_of(name: str, file: Path, label: str | None = None, decimal: str = ".", ids: bool = False) -> Any:
+    """A text file's columns by `pandas.read_csv`, titled '1', '2', ... where the file has no titles.
+
+    ids: the first column that has a title is kept as text. Raises ValueError, quoting pandas.
+    """
+    text = text_of(name, file)
+    first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
+    mark = delimiter_of(first)
+    rows = [line.split() if mark == r"\s+" else next(csv.reader([line], delimiter=mark)) for line in first]
+    named = bool(rows) and _are_names(*(rows if len(rows) > 1 else (rows[0], ())))
+    options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "skipinitialspace": True}
+    try:
+        titles = list(pd.read_csv(io.StringIO(text), nrows=0 if named else 1, **options).columns)
+        shown = [str(title) if named else str(title + 1) for title in titles]
+        if len(rows) > 1 and len(rows[1]) > len(
+            titles
+        ):  # pandas would take the first field as the row's name
             raise ValueError(
-                f"{name}: row {at} is {row[0]!r}, but columns must be parted by commas, semicolons or tabs"
+                f"{name}: the first line, {first[0][:60]!r}, names {len(titles)} columns, the "
+                f"second has {len(rows[1])}"
             )
-    return fields, rows
+        at = label_column(name, shown, label)
+        kept = next((k for k, title in enumerate(shown) if not NAMELESS.fullmatch(title)), 0) if ids else at
+        gone = [*MISSING, *(f(word) for f in (str.upper, str.title) for word in MISSING), "N/a", "NaN", "NaT"]
+        frame = pd.read_csv(
+            io.StringIO(text),
+            dtype={} if kept is None else {titles[kept]: str},
+            na_values={title: MISSING_NAMES if k == kept else gone for k, title in enumerate(titles)},
+            keep_default_na=False,
+            decimal=decimal,
+            low_memory=False,
+            **options,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
+        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    if not len(frame):
+        raise ValueError(f"{name} holds no row of numbers below its first line, {first[0][:60]!r}")
+    return frame.set_axis(shown, axis=1)
 
 
 def delimiter_of(first: Sequence[str]) -> str:
-    """What parts the columns: the mark by which the first two lines have equally many, more than one."""
+    """The mark that parts columns: the first two lines have equally many by it, more than one; or blanks."""
     for mark in "\t;,":
         widths = {len(row) for row in csv.reader(first, delimiter=mark)}
         if len(widths) == 1 and widths != {1}:
             return mark
-    return next((mark for mark in ",;\t" if first and mark in first[0]), ",")
+    if mark := next((mark for mark in ",;\t" if first and mark in first[0]), ""):
+        return mark
+    return r"\s+" if len({len(line.split()) for line in first} - {1}) == 1 else ","
 
 
-def made(
-    name: str,
-    fields: Sequence[str],
-    columns: Sequence[Sequence[str]],
-    label: str | None,
-    categories: frozenset[int] = frozenset(),
-) -> Table:
-    """A table of texts as numbers.
+def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None) -> Table:
+    """A DataFrame as a table of numbers, without its index.
 
-    - label: which column has the labels; "" = there are none, None = that of a usual name (`LABEL_COLUMNS`)
-    - categories: columns, from 0, that are categories whatever they hold
+    - label: which column has the labels; "" = there are none, None = that of a usual name (`LABEL_COLUMNS`),
+      unless `labels` are given
 
     Raises ValueError, naming the column, for what is neither numbers nor a category; and for a category
     where nobody has said which column has the labels: it may be that one.
     """
-    at_label = label_column(name, fields, label)
-    labels, kept, left = None, [], []
+    fields = [str(title) for title in frame.columns]
+    columns = [frame.iloc[:, at] for at in range(len(fields))]
+    if not fields or not len(frame):
+        raise ValueError(f"{name}: the table is {frame.shape}, but must have rows and columns")
+    notes, given = [], labels is not None
+    if given:
+        _demand_same_order(name, frame, labels)
+    at_label = label_column(name, fields, "" if given and label is None else label)
+    if at_label is not None and not given:
+        labels = labels_of(name, fields[at_label], columns[at_label])
+    kept, left = [], [] if frame.index.name is None else [f"the index, {frame.index.name!r}"]
     for at, (title, values) in enumerate(zip(fields, columns, strict=True)):
         if at == at_label:
-            labels = labels_of(name, title, values)
-        elif NAMELESS.fullmatch(title):
+            continue
+        if NAMELESS.fullmatch(title):
             left.append("a column without a name")
         elif NUMBERED.fullmatch(title) and _all_different(values):
             left.append(f"row numbers, {title!r}")
+        elif PARTS.fullmatch(title) or names_of_splits(values):
+            raise ValueError(
+                f"{name}: column {title!r} holds {shortlist(sorted(map(str, values.unique())))}, "
+                "the part that a row "
+                "belongs to, which is neither a feature nor a class: take the rows of one part and "
+                "leave it out"
+            )
         else:
             kept.append(at)
     if not kept:
         raise ValueError(f"{name}: {', '.join(map(repr, fields))} are its columns, none of them a feature")
-    said = at_label is not None or label is not None
-    parts = [_feature(name, fields[at], columns[at], said, at in categories) for at in kept]
-    has = "no labels" if at_label is None else f"labels: {fields[at_label]!r}"
-    notes = [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
-    if at_label is not None:
+    known = labels is not None or label is not None
+    parts = [_feature(name, fields[at], columns[at], known) for at in kept]
+    has = (
+        f"labels: {fields[at_label]!r}" if at_label is not None else "labels given" if given else "no labels"
+    )
+    notes += [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
+    if labels is not None:
+        texts = as_array(labels).astype(str).tolist()
         notes += [
             f"{fields[at]!r} tells the labels: it has one value for each class"
             for at in kept
-            if _tells(columns[at], columns[at_label])
+            if _tells(columns[at].astype(str).tolist(), texts)
         ]
     elif label is None:
-        coded = [fields[at] for at in kept if _may_be_labels(columns[at])]
-        if 0 < len(coded) < len(kept) / 2 and coded[0] in (fields[kept[0]], fields[kept[-1]]):
-            notes.append(f"if {coded[0]!r}, a few whole numbers, holds labels: {labelled(name, coded[0])}")
+        coded = [at for at in kept if _may_be_labels(columns[at])]
+        if 0 < len(coded) < len(kept) / 2 and {kept[0], kept[-1]} & set(coded):
+            title = fields[coded[-1] if kept[-1] in coded else coded[0]]
+            notes.append(f"if {title!r}, a few whole numbers, holds labels: {labelled(name, title)}")
+    notes += [f"{fields[at]!r} counts the rows" for at in kept if _counts_rows(columns[at])]
     notes += [part.note for part in parts if part.note] + [f"left out: {', '.join(left)}"] * bool(left)
     return Table(
         np.concatenate([part.values for part in parts], axis=1),
@@ -172,40 +253,170 @@ def made(
     )
 
 
-def divided(labels: np.ndarray, share: float) -> np.ndarray:
-    """(N,) bool: the rows to train by. Of every class that share, drawn with seed 0, is the test part.
-
-    labels: (N,) numbers of classes, below 0 = none. Raises ValueError where one of the parts has no row.
-    """
-    within("vectors", "test", share, 0, 1, open_below=True, open_above=True)
-    dice, is_train = np.random.default_rng(SEED), np.ones(len(labels), bool)
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        is_train[dice.permutation(own)[: round(share * len(own))]] = False
-    if is_train.all() or not is_train.any():
-        sizes = ", ".join(map(str, np.unique(labels, return_counts=True)[1]))
-        part = "test" if is_train.all() else "training"
-        raise ValueError(f"vectors: test is {share:g}, which leaves no {part} row of classes of {sizes} rows")
-    return is_train
-
-
-def filled(table: Table, is_train: np.ndarray, scale: bool) -> np.ndarray:
+def impute_and_scale(table: Table, is_train: np.ndarray, scale: bool) -> np.ndarray:
     """The table's vectors with a column's mean where a number is missing.
 
     - scale: numbers less their column's mean, divided by its deviation
 
     Mean and deviation are those of the training rows. Columns of 0 and 1 stay what they are.
     """
-    seen = table.vectors[is_train]
-    known = ~np.isnan(seen)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, seen, 0).sum(axis=0) / count
-    found = np.where(np.isnan(table.vectors), mean, table.vectors)
-    if not scale:
-        return found
-    spread = np.sqrt(np.where(known, (seen - mean) ** 2, 0).sum(axis=0) / count)
-    scaled = (found - mean) / np.where(spread > 0, spread, 1)
-    return np.where(table.measured, scaled, found)
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import StandardScaler
+
+    found = table.vectors.copy()
+    if scale and table.measured.any():
+        scaler = StandardScaler().fit(found[is_train][:, table.measured])  # NaN has no say
+        found[:, table.measured] = scaler.transform(found[:, table.measured])
+    if np.isnan(found).any():
+        found = SimpleImputer(keep_empty_features=True).fit(found[is_train]).transform(found)
+    return found
+
+
+# ---- parts of a set ----------------------------------------------------------------------------------------
+
+
+def _divided(
+    name: str,
+    table: Table,
+    class_names: Sequence[str] | None,
+    origin: str,
+    test: float | None,
+    split: str,
+) -> VectorSet:
+    """A table as a set, or one of its two parts; `source` says what was done."""
+    notes, N = list(table.notes), len(table.vectors)
+    codes, names = np.full(N, -1), tuple(class_names or ())
+    if table.labels is not None:
+        codes, names = codes_of(name, table.labels, N, class_names)
+        if table.columns or name != "vector_set":  # labels that were found, not given
+            if without := int((codes < 0).sum()):
+                notes.append(f"{without:,} have no label")
+            if names == SIGNS:
+                notes.append("labels -1 and 1 are the classes 0 and 1")
+            empty = len(names) - len(set(codes.tolist()) - {-1})
+            if empty > 1:  # of labels from 1 on, 0 is one
+                notes.append(f"{empty:,} of {len(names):,} classes are empty")
+    rows = np.ones(N, bool)
+    if test is not None:
+        one_of(name, "split", split, ("train", "test"))
+        rows = _training_rows(name, codes, test)
+        notes.append(f"{test:g} of each class, drawn with seed {SEED}, is the test part; split {split}")
+    elif split != "train":
+        raise ValueError(f"{name} has no split {split!r}, only 'train': test=0.25 makes one of a quarter")
+    values = impute_and_scale(table, rows, scale=test is not None)
+    wanted = rows if split == "train" else ~rows
+    source = origin
+    if name != "vector_set":
+        how = "as they are" if test is None else "less their mean, by their deviation in the training part"
+        source = f"{wanted.sum():,} vectors of {values.shape[1]:,} numbers from {origin}, {how}"
+    return VectorSet(
+        torch.from_numpy(_numbers(name, values[wanted])),
+        torch.from_numpy(codes[wanted]),
+        names,
+        "; ".join([source, *notes]),
+        table.columns,
+        table.groups if len(set(table.groups)) < len(table.groups) else (),
+    )
+
+
+def _training_rows(name: str, codes: np.ndarray, share: float) -> np.ndarray:
+    """(N,) bool: the rows to train by; of every class that share is the test part."""
+    from sklearn.model_selection import train_test_split
+
+    within(name, "test", share, 0, 1, open_below=True, open_above=True)
+    try:
+        rows, _ = train_test_split(np.arange(len(codes)), test_size=share, random_state=SEED, stratify=codes)
+    except ValueError as error:
+        raise ValueError(f"{name}: test is {share:g}: train_test_split: {error}") from error
+    return np.isin(np.arange(len(codes)), rows)
+
+
+def _share(name: str, given: str) -> float:
+    try:
+        return float(given)
+    except ValueError as error:
+        raise ValueError(f"{name}: test is {given!r}, but must be a share, as 0.25") from error
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------
+
+
+def _array(name: str, vectors: Any, labels: Any) -> Table:
+    """An array as a table without titles; `notes` tell a column at its edge that is no measure, it seems."""
+    values = _numbers(name, vectors).astype(np.float64)
+    N, D = values.shape
+    notes = []
+    for at in dict.fromkeys((0, D - 1)) if N > 2 and D > 1 else ():
+        column, others = pd.Series(values[:, at]), np.delete(values, at, axis=1)
+        if labels is None and _may_be_labels(column) and (others != np.floor(others)).any():
+            notes.append(f"if column {at}, a few whole numbers, holds labels, give it as labels")
+        if _counts_rows(column):
+            notes.append(f"column {at} counts the rows")
+    return Table(values, (), (), np.ones(D, bool), labels, notes)
+
+
+def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Vectors, labels, and what `source` has to say of the arrays. Raises ValueError where two may be one."""
+    try:
+        _refuse_bomb(file)
+        with open(file, "rb") as opened:
+            stored = np.load(opened, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                return stored, None, []
+            known: Mapping[str, Sequence[str]] = {"vectors": VECTORS, "labels": LABEL_COLUMNS}
+            found = {what: [k for k in stored.files if _plain(k) in names] for what, names in known.items()}
+            for what, keys in found.items():
+                if len(keys) > 1:
+                    raise ValueError(f"{' and '.join(map(repr, keys))} may be the {what}: keep one of them")
+            arrays = {what: stored[keys[0]] for what, keys in found.items() if keys}
+    except MemoryError as error:
+        raise ValueError(f"{name} claims an array that is larger than the memory: {error}") from error
+    except Exception as error:  # a broken file makes NumPy raise nearly anything
+        said = " ".join(str(error).split())
+        why = "it holds Python objects, whose pickles can run code" if "pickle" in said else said
+        mended = "may be the" in said or "unpacks from" in said
+        mend = "" if mended else "; save plain numbers with numpy.save"
+        raise ValueError(f"{name} can't be read: {why}{mend}") from error
+    if "vectors" not in arrays:
+        raise ValueError(
+            f"{name} holds {', '.join(stored.files) or 'nothing'}; "
+            "numpy.savez(path, vectors=..., labels=...) is needed"
+        )
+    left = [key for key in stored.files if [key] not in found.values()]
+    has = f"labels: {found['labels'][0]!r}" if "labels" in arrays else "no labels"
+    left_out = [f"left out: {', '.join(map(repr, left))}"] * bool(left)
+    return arrays["vectors"], arrays.get("labels"), [has, *left_out]
+
+
+def _refuse_bomb(file: Path) -> None:
+    """Raise ValueError where an archive is very small for what it unpacks to."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            unpacked, packed = sum(entry.file_size for entry in archive.infolist()), file.stat().st_size
+        if unpacked > max(UNPACKED, PACKED * packed):
+            raise ValueError(
+                f"it unpacks from {human(packed)} to {human(unpacked)}: made up, or mostly zeros, which "
+                "numpy.savez saves without packing"
+            )
+
+
+def _numbers(name: str, vectors: Any) -> np.ndarray:
+    """Any array of finite real numbers (N, D) as float32, a copy."""
+    try:
+        given = np.asarray(vectors.detach().cpu().float() if isinstance(vectors, Tensor) else vectors)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name}: vectors are no array: {error}") from error
+    if given.dtype.kind not in "biuf" or given.ndim != 2 or 0 in given.shape:
+        raise ValueError(f"{name}: vectors are {given.dtype} {given.shape}; numbers (N, D) are needed")
+    with np.errstate(over="ignore"):
+        values = np.array(given, np.float32, order="C")
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"{name}: row {row}, column {column} of {given.shape} is {given[row, column]}; "
+            "finite numbers of at most 3e38 are needed"
+        )
+    return values
 
 
 # ---- columns -----------------------------------------------------------------------------------------------
@@ -220,92 +431,110 @@ class _Feature(NamedTuple):
     note: str = ""
 
 
-def _feature(name: str, title: str, values: Sequence[str], said: bool, category: bool = False) -> _Feature:
-    """said: whether it is known which column has the labels; category: it is one, whatever it holds."""
+def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
+    """known: whether it is said which column has the labels, so that a category may be a feature."""
     who = f"{name}: column {title!r}"
-    missing = np.array([value.lower() in MISSING for value in values])
-    given = [value for value, gone in zip(values, missing, strict=True) if not gone]
-    if not given:
-        raise ValueError(f"{who} has no value in {len(values)} of {len(values)} rows: leave it out")
-    numbers = sum(map(_is_number, given))
-    if {value.lower() for value in given} <= {"true", "false"}:
-        given = [str(int(value.lower() == "true")) for value in given]
-    elif category or 2 * numbers < len(given):
-        return _category(who, name, title, values, missing, said, category)
-    elif numbers < len(given):
-        at = next(at for at, value in enumerate(values) if not missing[at] and not _is_number(value))
-        raise ValueError(f"{who} holds {values[at]!r} in row {at + 1}, but numbers in other rows")
-    found = np.full(len(values), np.nan)
-    found[~missing] = np.array(given, np.float64)
-    endless = ~missing & ~np.isfinite(found)
-    if endless.any():
-        at = int(np.flatnonzero(endless)[0])
-        raise ValueError(f"{who} holds {values[at]!r} in row {at + 1}, but must hold finite numbers")
-    if not missing.any():
+    category = isinstance(values.dtype, pd.CategoricalDtype)
+    if pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values) or category:
+        text = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        text = text.mask(text.map(lambda cell: isinstance(cell, str) and cell.lower() in MISSING))
+    elif pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
+        text = values
+    else:
+        raise ValueError(f"{who} is of type {values.dtype}: give a number in its place, or leave it out")
+    gone = text.isna().to_numpy()
+    given = text[~gone]
+    if not len(given):
+        raise ValueError(f"{who} has no value in {len(text)} of {len(text)} rows: leave it out")
+    if text is not values:
+        words = given.astype(str).str.lower()
+        if words.isin(("true", "false")).all() and not category:
+            given = words == "true"
+        numbers = pd.to_numeric(given, errors="coerce")
+        commas = words.str.fullmatch(DECIMAL)
+        if not category and commas.mean() >= 0.9 and words[commas].str.contains(",").any():
+            cell = given[commas & words.str.contains(",")].iloc[0]
+            mend = f"{name}?decimal=," if ":" in name else 'pandas.read_csv(..., decimal=",")'
+            raise ValueError(
+                f'{who} holds {cell!r}, a decimal comma, it seems: pass decimal=",", as in {mend}; '
+                "where marks part "
+                'thousands, take data.vector_set(pandas.read_csv(..., decimal=",", thousands="."))'
+            )
+        if category or 2 * numbers.notna().sum() < len(given):
+            return _category(who, name, title, text, known)
+        if numbers.isna().any():
+            row = int(np.flatnonzero(~gone)[numbers.isna().to_numpy().argmax()])
+            raise ValueError(f"{who} holds {text.iloc[row]!r} in row {row + 1}, but numbers in other rows")
+        given = numbers
+    found = np.full(len(text), np.nan)
+    found[~gone] = given.to_numpy(np.float64)
+    if np.isinf(found).any():
+        row = int(np.isinf(found).argmax())
+        raise ValueError(f"{who} holds {found[row]} in row {row + 1}, but must hold finite numbers")
+    if not gone.any():
         return _Feature(found[:, None], [title], True)
-    few = f"{missing.sum():,} of {len(values):,} rows"
+    few = f"{gone.sum():,} of {len(text):,} rows"
     note = f"{title!r} has no value in {few}: its mean there, and a column that says where"
-    both = np.stack([found, missing.astype(np.float64)], axis=1)
+    both = np.stack([found, gone.astype(np.float64)], axis=1)
     return _Feature(both, [title, f"{title} is missing"], True, note)
 
 
-def _category(
-    who: str, name: str, title: str, values: Sequence[str], missing: np.ndarray, said: bool, sure: bool
-) -> _Feature:
-    """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well.
-
-    sure: its values may look like numbers or dates.
-    """
-    first = next(at for at, gone in enumerate(missing) if not gone)
-    holds = f"{who} holds {values[first]!r} in row {first + 1}"
-    if not said:
+def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -> _Feature:
+    """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well."""
+    gone = values.isna()
+    texts = values.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else str(cell), na_action="ignore")
+    row = int((~gone).to_numpy().argmax())
+    holds = f"{who} holds {texts.iloc[row]!r} in row {row + 1}"
+    if not known:
         raise ValueError(
             f"{holds}: if these are the labels, {labelled(name, title)} says so; if they are a category as "
             f"any other, {labelled(name, '')} says that no column has labels"
         )
-    given = [value for value, gone in zip(values, missing, strict=True) if not gone]
-    for alike, what, mend in (
-        (LIKE_A_NUMBER, "a number", "write it as 1234.5, without %, blanks and signs of thousands"),
-        (DATE, "a date", "give the year, or days since another date, as a number, or leave the column out"),
-    ):
-        if not sure and 2 * sum(bool(alike.fullmatch(value)) for value in given) > len(given):
-            raise ValueError(f"{holds}, which seems to be {what}: {mend}")
-    known = sorted(set(given))
-    if len(known) > MOST_VALUES or 2 * len(known) > len(values) > MOST_VALUES:
+    count = texts.nunique()
+    if count > MOST_VALUES or 2 * count > len(texts) > MOST_VALUES:
         raise ValueError(
-            f"{holds}, and {len(known):,} different texts in all, but a category has {MOST_VALUES} at most, "
-            "which repeat: leave the column out"
+            f"{holds}, and {count:,} different texts in all, but a category has {MOST_VALUES} at most, "
+            "which repeat: leave the column out, or write numbers"
         )
-    cells = [["" if gone else value for value, gone in zip(values, missing, strict=True)]]
-    titles = [*known, *([""] if missing.any() else [])]
-    found = np.array([[cell == value for value in titles] for cell in cells[0]], np.float64)
-    note = f"{title!r} is a category of {len(known)}" + (
-        f", missing in {missing.sum():,} rows" if missing.any() else ""
-    )
-    return _Feature(found, [f"{title} = {value or 'missing'}" for value in titles], False, note)
+    found = pd.get_dummies(texts, dummy_na=bool(gone.any()), dtype=float)
+    known_values = [f"{title} = {'missing' if value != value else value}" for value in found.columns]
+    note = f"{title!r} is a category of {count}" + (f", missing in {gone.sum():,} rows" if gone.any() else "")
+    return _Feature(found.to_numpy(np.float64), known_values, False, note)
 
 
-def labels_of(name: str, title: str, values: Sequence[str]) -> np.ndarray:
+def labels_of(name: str, title: str, values: pd.Series) -> np.ndarray:
     """Labels as numbers, NaN where one is missing; or as names, "" where one is."""
-    missing = [value.lower() in MISSING for value in values]
-    numbered = all(gone or _is_number(value) for gone, value in zip(missing, values, strict=True))
-    words = MISSING if numbered else ("nan", "<na>")  # 'none' may be the name of a class
-    given = ["" if value.lower() in words else value for value in values]
-    if not all(value == "" or _is_number(value) for value in given):
-        return np.array(given)
-    numbers = np.array([value or "nan" for value in given], np.float64)
-    found = numbers[~np.isnan(numbers)]
-    if (found != np.floor(found)).any():
-        wrong = f"{found[found != np.floor(found)][0]:g}"
+    found = as_array(values)
+    if found.dtype.kind == "U":
+        texts = pd.Series(np.char.strip(found))
+        numbers = pd.to_numeric(texts.mask(texts.str.lower().isin(MISSING)), errors="coerce")
+        if texts[numbers.isna()].str.lower().isin(MISSING).all():
+            found = numbers.to_numpy(np.float64)
+        else:
+            return texts.mask(texts.isin(MISSING_NAMES), "").to_numpy(str)
+    if found.dtype.kind == "f" and (wrong := found[(found != np.floor(found)) & (found == found)]).size:
         raise ValueError(
-            f"{name}: column {title!r} was taken for the labels, but holds {wrong}, which is no class: "
+            f"{name}: column {title!r} was taken for the labels, but holds {wrong[0]:g}, which is no class: "
             f"{labelled(name, '')} takes all columns as features"
         )
-    return numbers
+    return found
+
+
+def _demand_same_order(name: str, frame: pd.DataFrame, labels: Any) -> None:
+    """Raise ValueError where labels have the table's index in another order: rows are taken by position."""
+    own, index = frame.index, getattr(labels, "index", None)
+    if (
+        isinstance(index, pd.Index)
+        and not index.equals(own)
+        and sorted(map(str, index)) == sorted(map(str, own))
+    ):
+        raise ValueError(
+            f"{name}: the labels' index is that of the table in another order: labels.loc[table.index]"
+        )
 
 
 def label_column(name: str, titles: Sequence[str], asked: str | None) -> int | None:
-    """Which column holds the labels, None = none. Raises ValueError where it is not there, or two may."""
+    """The column of the labels, None = none. Raises ValueError where it is not there, or two may be."""
     if asked == "":
         return None
     if asked is not None:
@@ -313,7 +542,7 @@ def label_column(name: str, titles: Sequence[str], asked: str | None) -> int | N
             if found := [at for at, title in enumerate(titles) if alike(title) == alike(asked.strip())]:
                 return found[0]
         raise ValueError(f"{name}: no column {asked!r}{did_you_mean(asked, titles, listed=True)}")
-    short = [plain(title) for title in titles]
+    short = [_plain(title) for title in titles]
     found = [at for at, title in enumerate(short) if title in LABEL_COLUMNS]
     if len(found) > 1 or "x" in short:  # beside x, y is a coordinate
         found = [at for at in found if short[at] != "y"]
@@ -334,44 +563,51 @@ def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
     words = [at for at, field in enumerate(first) if not _is_number(field)]
     if not words:
         return len(first) > 2 and list(first) == [str(at) for at in range(len(first))]
-    decimal = any(_is_number(field) and not field.lstrip("+-").isdigit() for field in first)
+    decimal = any(_is_number(field) and not field.strip().lstrip("+-").isdigit() for field in first)
     followed = any(at < len(second) and _is_number(second[at]) for at in words)
-    return not decimal or followed or any(plain(field) in LABEL_COLUMNS for field in first)
+    return not decimal or followed or any(_plain(field) in LABEL_COLUMNS for field in first)
 
 
 def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
     """Whether a column says the same as the labels: of two classes or more, which have three rows or more."""
-    pairs = Counter(zip(values, labels, strict=True))
-    names = set(labels)
-    return len(names) > 1 and len(pairs) == len(names) == len(set(values)) and min(pairs.values()) > 2
-
-
-def _may_be_labels(values: Sequence[str]) -> bool:
-    """Whether these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
-    counts = Counter(values)
-    if not 1 < len(counts) <= FEW or min(counts.values()) < 2:
+    if len(labels) != len(values) or len(names := set(labels)) < 2:
         return False
-    lowest = 0 if "0" in counts else 1
-    return set(counts) == set(map(str, range(lowest, lowest + len(counts))))
+    pairs = pd.Series(list(zip(values, labels, strict=True))).value_counts()
+    return len(pairs) == len(names) == len(set(values)) and pairs.min() > 2
+
+
+def _may_be_labels(values: pd.Series) -> bool:
+    """Whether these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
+    if not pd.api.types.is_numeric_dtype(values) or values.isna().any():
+        return False
+    counts = values.astype(float).value_counts()
+    if not 1 < len(counts) <= FEW or counts.min() < 2:
+        return False
+    lowest = counts.index.min()
+    return lowest in (0, 1) and set(counts.index) == set(np.arange(lowest, lowest + len(counts)))
+
+
+def _counts_rows(values: pd.Series) -> bool:
+    """Whether these are whole numbers that go up by one from row to row, of five rows or more."""
+    if not pd.api.types.is_numeric_dtype(values) or len(values) < 5 or values.isna().any():
+        return False
+    found = values.to_numpy(np.float64)
+    return bool((found == np.floor(found)).all() and (np.diff(found) == 1).all())
 
 
 def labelled(name: str, title: str) -> str:
-    """How one says which column has the labels, of a file or of a DataFrame; title: "" = none has."""
+    """The way to say which column has the labels, of a file or of a DataFrame; title: "" = none has."""
     mark = "&" if "?" in name else "?"
     return f"{name}{mark}label={title}" if ":" in name else f"{name}(..., label={title!r})"
 
 
-def plain(title: str) -> str:
+def _plain(title: str) -> str:
     return re.sub(r"[ _-]", "", title.lower())
 
 
-def _with_point(field: str) -> str:
-    return field.replace(",", ".") if DECIMAL.fullmatch(field) else field
-
-
-def _all_different(values: Sequence[str]) -> bool:
+def _all_different(values: pd.Series) -> bool:
     """Whether these are whole numbers of which no two are equal."""
-    return len(set(values)) == len(values) and all(value.lstrip("+-").isdecimal() for value in values)
+    return pd.api.types.is_integer_dtype(values) and values.is_unique and not values.isna().any()
 
 
 def _is_number(field: str) -> bool:

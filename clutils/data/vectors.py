@@ -2,7 +2,8 @@
 
 Every feature is rescaled to [0, 1]: minus its least value in the training part, over its range there. A test
 vector may lie a little outside; a feature that is constant in training becomes 0 where it has that value.
-What scikit-learn fetched lies in `scikit-learn/` of the data directory, what was made of it in `vectors/`.
+A set that was fetched is kept in `vectors/` of the data directory. scikit-learn's own downloads are not: it
+would open pickles that lie in their place.
 """
 
 import warnings
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,6 @@ class Fetched:
     title: str
     class_names: tuple[str, ...]
     url: str  # asked for a sign of life before scikit-learn, which may wait for minutes, is started
-    folder: str  # below scikit-learn's data home
     make: Callable[[Path], Parts]
 
 
@@ -74,14 +75,8 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
 
 def on_disk(root: Path) -> list[OnDisk]:
     """The sets of which anything lies below `root`; complete: ready without a network."""
-    found = []
-    for name, fetched in SETS.items():
-        path, folder = _place(name, root), root / "scikit-learn" / fetched.folder
-        sizes = [file.stat().st_size for file in (path, *folder.rglob("*")) if file.is_file()]
-        if sizes:
-            there = path.is_file()
-            found.append(OnDisk(f"vectors:{name}", path if there else folder, sum(sizes), there))
-    return found
+    there = [(name, _place(name, root)) for name in SETS if _place(name, root).is_file()]
+    return [OnDisk(f"vectors:{name}", path, path.stat().st_size, True) for name, path in there]
 
 
 def reuters(home: Path) -> Parts:
@@ -159,11 +154,11 @@ def openml(
         return Parts(values, labels.astype(np.int64), is_train, division)
 
     url = f"https://www.openml.org/api/v1/json/data/list/data_name/{name}/limit/2"
-    return Fetched(title, class_names, url, "openml", make)
+    return Fetched(title, class_names, url, make)
 
 
 def _inside(name: str, title: str, *class_names: str) -> Fetched:
-    return Fetched(f"{title}, inside scikit-learn", class_names, "", "", lambda home: table(name))
+    return Fetched(f"{title}, inside scikit-learn", class_names, "", lambda home: table(name))
 
 
 INSIDE = {
@@ -197,7 +192,6 @@ SETS = {
         title="Reuters RCV1-v2, a sample of 10,000 documents of one root category",
         class_names=ROOTS,
         url="https://ndownloader.figshare.com/files/5976048",
-        folder="RCV1",
         make=reuters,
     ),
 }
@@ -224,17 +218,17 @@ def _divided(parts: Parts) -> dict[str, Any]:
 
 def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
     """Let scikit-learn fetch the set, divide it and keep it."""
-    fetched, home, path = SETS[name], root / "scikit-learn", _place(name, root)
+    fetched, path = SETS[name], _place(name, root)
     by_hand = f"copy {path.relative_to(root)} into {root} from a machine that has it"
     own = "take 'vectors:digits', or your own as 'vectors:array:PATH'"
     with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn announces each new try; the last failure says it all
         if not download:
             raise ValueError(SWITCHED_OFF)
-        if not any(file.is_file() for file in (home / fetched.folder).rglob("*")):  # else it may have all
-            reach(fetched.url)
-        home.mkdir(parents=True, exist_ok=True)
-        arrays = _divided(fetched.make(home))
+        reach(fetched.url)
+        root.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="scikit-learn-", dir=root) as home:
+            arrays = _divided(fetched.make(Path(home)))
         files.write_atomically(path, partial(np.savez_compressed, **arrays))
     return arrays
 

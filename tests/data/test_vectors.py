@@ -1,5 +1,6 @@
 """HAR and Reuters from objects of the fetchers' layout, every way to lack them, and one's own arrays."""
 
+import pickle
 import socket
 import urllib.error
 from dataclasses import replace
@@ -15,7 +16,7 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import data, training, views
-from clutils.data import arrays, downloads, vectors
+from clutils.data import downloads, tables, vectors
 
 HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
 HAR_TEST_COUNTS = (496, 471, 420, 491, 532, 537)
@@ -90,7 +91,8 @@ def test_har_keeps_the_authors_parts_where_their_counts_are_found(monkeypatch, a
     calls = fetcher(monkeypatch, "fetch_openml", activities)
     train, test = (data.load("vectors:har", split) for split in ("train", "test"))
     assert len(calls) == 1 and calls[0]["args"] == ("har",) and calls[0]["version"] == 1
-    assert calls[0]["data_home"] == tmp_path / "data" / "scikit-learn" and calls[0]["timeout"] is not None
+    assert calls[0]["data_home"].parent == tmp_path / "data" and calls[0]["timeout"] is not None
+    assert not calls[0]["data_home"].exists()
     assert socket.getdefaulttimeout() is None
     assert train.vectors.shape == (7352, 561) and test.vectors.shape == (2947, 561)
     assert train.labels.bincount().tolist() == list(HAR_COUNTS)
@@ -256,6 +258,22 @@ def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path):
     assert [file.name for file in kept.parent.iterdir()] == ["har.npz"]  # no halves beside it
 
 
+def test_scikit_learn_opens_no_pickle_that_lies_in_the_data_directory(monkeypatch, tmp_path):
+    """As `fetch_rcv1`, which opens the pickles that are in its home."""
+    sprung = tmp_path / "sprung"
+    planted = tmp_path / "data" / "scikit-learn" / "RCV1" / "samples.pkl"
+    planted.parent.mkdir(parents=True)
+    planted.write_bytes(pickle.dumps(Trap(sprung)))
+
+    def fetch(data_home):
+        for file in Path(data_home).rglob("*.pkl"):
+            pickle.loads(file.read_bytes())
+        return reuters_bunch()
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", fetch)
+    assert len(data.load("vectors:reuters")) == 8000 and not sprung.exists()
+
+
 def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities):
     few, one_class = activities.data[:50], np.full(10_299, "1")
     for name, function, came, reason in (
@@ -269,15 +287,11 @@ def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities):
         one_line(answer)
 
 
-def test_on_disk_lists_what_was_made_and_what_was_begun(monkeypatch, activities, tmp_path):
+def test_on_disk_lists_what_was_made(monkeypatch, activities, tmp_path):
     fetcher(monkeypatch, "fetch_openml", activities)
     data.load("vectors:har")
-    begun = tmp_path / "data" / "scikit-learn" / "RCV1" / "half.gz"
-    begun.parent.mkdir()
-    begun.write_bytes(b"12345")
-    har, reuters = data.on_disk()
+    (har,) = data.on_disk()
     assert har.name == "vectors:har" and har.complete and har.bytes == har.path.stat().st_size
-    assert (reuters.name, reuters.bytes, reuters.complete) == ("vectors:reuters", 5, False)
 
 
 # One's own arrays
@@ -389,11 +403,22 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
         ("a.npz", {"vectors": np.zeros((2, 2)), "labels": np.zeros(3, int)}, r"labels are \(3,\) for 2"),
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
-        ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line, '1,2', has 2"),
-        ("a.csv", b"a b\n1 2\n", "row 1 is '1 2', but columns must be parted by commas, semicolons or tabs"),
+        ("a.csv", b"1,2\n3,4\n5,6,7\n", r"pandas\.read_csv: .*Expected 2 fields in line 3, saw 3"),
+        ("a.csv", b"a,b\n1,2,3\n4,5,6\n", "the first line, 'a,b', names 2 columns, the second has 3"),
+        ("a.csv", b"", r"pandas\.read_csv: No columns to parse"),
         ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
         ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
-        ("a.csv", b"\xff\xfe1,2\n", "no text in UTF-8"),
+        (
+            "a.csv",
+            "a,b\n1,2\n".encode("utf-16"),
+            "is UTF-16, as Excel's 'Unicode Text', .*save it as 'CSV UTF-8'",
+        ),
+        (
+            "a.csv",
+            "a,größe\n1,2\n".encode("cp1252"),
+            "perhaps Windows-1252, as Excel's .*save it as 'CSV UTF-8'",
+        ),
+        ("a.csv", b"PK\x03\x04" + bytes(50), "is a workbook or an archive, not text"),
         ("a.parquet", b"PAR1", r"\.parquet; one of \.npy.* takes a DataFrame, as of pandas\.read_parquet"),
     ],
 )
@@ -490,7 +515,7 @@ def test_an_archive_that_unpacks_to_much_more_than_it_is_is_refused(tmp_path, mo
     np.savez_compressed(tmp_path / "a.npz", X=np.zeros((10_000, 3)))
     name = f"vectors:array:{tmp_path / 'a.npz'}"
     assert len(data.load(name)) == 10_000
-    monkeypatch.setattr(arrays, "UNPACKED", 100_000)
+    monkeypatch.setattr(tables, "UNPACKED", 100_000)
     with pytest.raises(ValueError, match=r"unpacks from .* to 240 kB: made up, or mostly zeros"):
         data.load(name)
 
@@ -546,16 +571,19 @@ def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1.234,5", "2.000,0", "1,5"], "column 'a' holds '1.234,5' in row 1, which seems to be a number"),
-        (["10%", "20%", "5 %"], "column 'a' holds '10%' in row 1, which seems to be a number"),
-        (["2020-01-02", "3.1.2021", "2020-01-02 10:00"], "'2020-01-02' in row 1, which seems to be a date"),
+        (
+            ["1,5", "2,25", "3"],
+            r"column 'a' holds '1,5', a decimal comma.*pass decimal=\",\", as in .*\?decimal=,",
+        ),
+        (["1.234,5", "2.000,0", "1,5"], r"column 'a' holds '1.234,5'.*thousands=\"\.\""),
+        (["train", "test", "train"], "column 'a' holds test, train, the part that a row belongs to"),
         ([None, None, None], r"column 'a' has no value in 3 of 3 rows"),
         (
             ["red", "blue", "red"],
             r"column 'a' holds 'red' in row 1: if these are the labels, .*label=a",
         ),
         (["2020-01-02", "1", "2"], "column 'a' holds '2020-01-02' in row 1, but numbers in other rows"),
-        ([1.0, np.inf, 2.0], "column 'a' holds 'inf' in row 2"),
+        ([1.0, np.inf, 2.0], "column 'a' holds inf in row 2"),
     ],
 )
 def test_what_is_no_number_is_refused_by_the_name_of_its_column(tmp_path, values, message):
@@ -617,7 +645,7 @@ ROWS = """size;colour;glad;age;label
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_categories_missing_values_and_decimal_commas_become_columns_that_source_names(tmp_path, mark):
-    found = data.load(written(tmp_path / "a.csv", ROWS.replace(";", mark)))
+    found = data.load(written(tmp_path / "a.csv", ROWS.replace(";", mark)) + "?decimal=,")
     assert found.columns == (
         *("size", "colour = blue", "colour = red", "colour = missing"),
         *("glad", "age", "age is missing"),
@@ -657,7 +685,7 @@ def test_a_test_part_is_apart_and_scaled_by_the_training_part(tmp_path):
 
 def test_a_test_part_without_a_row_is_refused_and_labels_of_a_frame_are_said_by_argument():
     frame = pd.DataFrame({"a": [1.0, 2, 3], "y": ["p", "q", "p"]})
-    with pytest.raises(ValueError, match=r"test is 0\.25, which leaves no test row of classes of 2, 1 rows"):
+    with pytest.raises(ValueError, match=r"test is 0\.25: train_test_split: The least populated class"):
         data.vector_set(frame, test=0.25)
     with pytest.raises(
         ValueError, match=r"holds 0\.5, which is no class: vector_set\(\.\.\., label=''\) takes"

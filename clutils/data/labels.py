@@ -1,0 +1,86 @@
+"""Labels as users hold them (lists, tensors, arrays, a Series after a split) as indices of classes."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
+MISSING = ("NoneType", "NAType", "NaTType")  # types of what stands in place of a label, beside NaN
+SIGNS = ("-1", "1")  # what the two classes are called where these are all labels
+SPLITS = {  # what a split is called: its role, 'train' or another
+    **dict.fromkeys(("train", "training", "trn", "trainval", "labeled", "labelled"), "train"),
+    **dict.fromkeys(("test", "testing", "tst", "holdout"), "test"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
+    **dict.fromkeys(("unlabeled", "unlabelled"), "unlabeled"),
+}
+
+
+def codes_of(
+    name: str, labels: Any, n: int, class_names: Sequence[str] | None, what: str = "vectors"
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels as int64 indices (N,), and the names that they are indices of.
+
+    Below 0, "", None and NaN are no label; but where -1 and 1 are all that there are, these are two classes.
+    Raises ValueError where they are not one a sample, or neither whole numbers nor names.
+    """
+    given = as_array(labels)
+    if given.shape != (n,):
+        mend = "; labels.argmax(axis=1) of one column a class" if given.shape[:1] == (n,) else ""
+        raise ValueError(f"{name}: labels are {given.shape} for {n} {what}; ({n},) is needed{mend}")
+    if given.dtype.kind == "U":
+        names = tuple(sorted(set(given.tolist()) - {""})) if class_names is None else tuple(class_names)
+        if unknown := set(given.tolist()) - set(names) - {""}:
+            raise ValueError(
+                f"{name}: labels {sorted(unknown)[:5]} are none of the classes {', '.join(names)}"
+            )
+        place = {label: code for code, label in enumerate(names)}
+        return np.array([place.get(label, -1) for label in given.tolist()], np.int64), names
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: labels are {given.dtype}; whole numbers or names are needed")
+    whole = np.isfinite(given) & (given == np.floor(given))
+    if (wrong := given[~whole & (given == given)]).size:
+        raise ValueError(f"{name}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
+    known = set(given[given == given].tolist())
+    if known == {-1, 1} and (class_names is None or len(class_names) == 2):
+        codes = np.where(given == 1, 1, np.where(given == -1, 0, -1))
+        return codes, SIGNS if class_names is None else tuple(class_names)
+    given = np.where(given == given, given, -1)
+    if class_names is None and given.max(initial=0) >= MOST_CLASSES:
+        raise ValueError(
+            f"{name}: labels go up to {given.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "
+            "to the largest is a class"
+        )
+    codes = given.astype(np.int64).clip(min=-1)
+    numbers = range(int(codes.max(initial=-1)) + 1)
+    return codes, tuple(map(str, numbers) if class_names is None else class_names)
+
+
+def as_array(labels: Any) -> np.ndarray:
+    """Labels as an array by position, whatever the index of a Series: numbers, or texts with "" for none.
+
+    One column (N, 1) is taken as (N,).
+    """
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu()
+        labels = labels.double() if labels.is_floating_point() else labels  # NumPy has no bfloat16
+    given = np.asarray(labels)
+    given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
+    if given.dtype.kind == "O" and given.ndim == 1:  # as pandas holds names, and what is missing
+        gone = np.array([type(each).__name__ in MISSING or each != each for each in given], bool)
+        known = given[~gone].tolist()
+        if all(isinstance(label, str) for label in known):
+            given = np.where(gone, "", given)
+        elif all(isinstance(label, Real | np.bool_) for label in known):
+            given = np.where(gone, np.nan, given).astype(np.float64)
+    if given.dtype.kind in "SOT" and all(isinstance(label, str | bytes) for label in given.flat):
+        given = np.array([each.decode() if isinstance(each, bytes) else each for each in given], str)
+    return given
+
+
+def names_of_splits(values: Any) -> bool:
+    """Whether these texts are names of splits, as train and test, and so no classes."""
+    found = {value.strip().lower() for value in values if isinstance(value, str) and value.strip()}
+    return len(found) > 1 and found <= set(SPLITS)
