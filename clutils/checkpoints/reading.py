@@ -2,7 +2,8 @@
 
 A checkpoint of torch is a pickle, and a pickle is a program. Three fences stand one behind the other:
 
-1. the file is what it claims to be and no larger unpacked than on the disk (`_refuse_archive`);
+1. the file is what it claims to be, no larger unpacked than on the disk (`_refuse_archive`), and its
+   directory and pickle are those that torch's reader finds (`_refuse_two_readings`);
 2. a static check of its pickle opcodes (`_walk`), which builds nothing: every name it asks for is on a short
    list, every storage it claims has as many bytes in the file, and every key is cheap to hash;
 3. only then torch reads it, with `weights_only=True`; what is not on torch's own list (a Namespace, a NumPy
@@ -336,6 +337,7 @@ def _pickles(
         held = {
             e.filename.removeprefix(folder): e.file_size for e in entries if e.filename.startswith(folder)
         }
+        _refuse_two_readings(archive, programs[0], path)
         with archive.open(programs[0]) as program:
             yield program, held
         damaged = archive.testzip()  # torch itself does not look at the checksums
@@ -348,14 +350,27 @@ def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
             raise Refused(f"{path}: an entry is called {name[:100]!r}, which leads out of the archive")
-    if len(set(names)) < len(names):
-        raise Refused(f"{path}: two entries of the archive have one name")
+    if len({name.lower() for name in names}) < len(names):  # torch's reader finds names in any case
+        raise Refused(f"{path}: two entries of the archive have one name, but for upper and lower case")
     unpacked, packed = sum(e.file_size for e in entries), path.stat().st_size
     if unpacked > packed:
         raise Refused(
             f"{path} unpacks from {packed:,} to {unpacked:,} bytes, but torch does not compress: a "
             "compressed zip, such as NumPy's .npz, or a zip bomb"
         )
+
+
+def _refuse_two_readings(archive: zipfile.ZipFile, program: zipfile.ZipInfo, path: Path) -> None:
+    """Raise Refused where torch's reader would find another directory or another pickle in the archive.
+
+    Python takes the directory that ends at the end record, torch the one at the offset that this record has.
+    """
+    stated = zipfile._EndRecData(archive.fp)  # type: ignore[attr-defined]
+    if stated is None or archive.start_dir != stated[zipfile._ECD_OFFSET]:  # type: ignore[attr-defined]
+        raise Refused(f"{path} is a zip archive with two directories, which torch.save never writes")
+    seen = torch._C.PyTorchFileReader(str(path)).get_record("data.pkl")
+    if seen != archive.read(program):
+        raise Refused(f"{path} is a zip archive with two readings: torch would find another data.pkl in it")
 
 
 # ---- the machine that builds nothing -----------------------------------------------------------------------

@@ -98,6 +98,38 @@ def twice_named() -> bytes:
     return whole.getvalue()
 
 
+def two_cases(folder: Path) -> bytes:
+    """Python's reader finds the harmless data.pkl, torch's, for which case is nothing, the first one."""
+    slow = b"\x80\x02}" + shared(45) + b"Ns."  # its key takes 2**45 steps to hash
+    harmless = io.BytesIO(saved(conv_state()))
+    written = io.BytesIO()
+    with zipfile.ZipFile(harmless) as old, zipfile.ZipFile(written, "w") as new:
+        (name,) = (name for name in old.namelist() if name.endswith("data.pkl"))
+        new.writestr(name.replace("data.pkl", "DATA.PKL"), slow)
+        for entry in old.namelist():
+            new.writestr(entry, old.read(entry))
+    return written.getvalue()
+
+
+def two_directories(folder: Path) -> bytes:
+    """Python reads the directory that ends at the end record, torch the one at the offset that it has."""
+    whole = saved(conv_state())
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(written, "w") as new:
+        for entry in old.namelist():
+            new.writestr(entry, old.read(entry))
+    raw = written.getvalue()
+    end = raw.rindex(b"PK\x05\x06")
+    size, start = struct.unpack("<II", raw[end + 12 : end + 20])
+    second = bytearray(raw[start:end])
+    at = 0
+    while at < size:  # each entry's place, less what Python will add to it
+        (place,) = struct.unpack("<I", second[at + 42 : at + 46])
+        second[at + 42 : at + 46] = struct.pack("<i", place - size) if place >= size else b"\0\0\0\0"
+        at += 46 + sum(struct.unpack("<HHH", second[at + 28 : at + 34]))
+    return raw[:end] + bytes(second) + raw[end:]
+
+
 def header(**entry: object) -> bytes:
     text = json.dumps({"convolutions.0.weight": entry}).encode()
     return struct.pack("<Q", len(text)) + text + b"\0" * 64
@@ -150,6 +182,8 @@ PAIRS = (named("collections.OrderedDict"), named("lightning.pytorch.utilities.pa
 ENCODE, REBUILD = named("_codecs.encode"), named("torch._utils._rebuild_tensor_v2")
 PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
+    ("two entries of the archive have one name, but for upper and lower case", two_cases),
+    ("a zip archive with two directories", two_directories),
     ("asks for '(posix|nt).system'", lambda f: saved({"a": Runs(os.system, f"touch {f / CANARY}")})),
     ("asks for 'builtins.exec'", lambda f: saved(Runs(builtins.exec, sing(f)))),
     ("asks for 'builtins.eval'", lambda f: saved({"a": [(1, {"b": Runs(eval, sing(f))})]})),
