@@ -1,7 +1,8 @@
 """Open any checkpoint safely: `open(path)` gives the encoder in it, and says whose layout it was.
 
 Reading (`reading`) never runs what a file holds; `layouts` is a table of where libraries keep their encoder;
-`backbones` distinguishes networks by the shapes of their weights and builds them.
+`backbones` distinguishes networks by the shapes of their weights and builds them; `recognition` asks which
+network it is, in one order.
 """
 
 import argparse
@@ -10,19 +11,18 @@ import copy
 import inspect
 import json
 import math
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from clutils import encoders, noise
-from clutils.checkpoints import backbones, layouts, named, reading, states
-from clutils.checkpoints.backbones import NAMES, Partial
+from clutils.checkpoints import backbones, heads, layouts, named, reading, recognition, states
+from clutils.checkpoints.backbones import NAMES
+from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.reading import Refused
 from clutils.checkpoints.states import State
 from clutils.data import kinds
@@ -37,10 +37,7 @@ SETTINGS = (
 )
 LOGITS = ("logit_scale", "logit_bias")
 LARGEST_LOG = 12.0  # of a scale that is a logarithm: CLIP's stays below log 100, SigLIP's near log 117
-# methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
-UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
-BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
 LONGEST, MOST_PARTS = 60, 16  # characters of an augmentation's name, numbers of its value
 ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # keys that name a network
 LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
@@ -51,72 +48,21 @@ MEASURED = (
 )
 
 
-@dataclass
-class Opened:
-    """An encoder out of a file, and all that is known about where it came from.
-
-    - encoder: images (N, C, H, W) -> features (N, .features), in evaluation mode
-    - origin: whose layout it was; arch: which network
-    - missing: names that the file lacked and the encoder does without (counters of batches)
-    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier)
-    - dropped: how many further tensors there were that nothing here uses, by their beginnings
-    - head: the projection head, where the file has one that could be rebuilt
-    - temperature: the τ of its training, where the file says so
-    - learned_scale: whether that τ was learned and lies among the weights (`logit_scale`), as CLIP's and
-      SigLIP's, whose negatives are texts; bias: SigLIP's `logit_bias`, None where there is none
-    - generator: of a run of PiNDA, the noise that it learned
-    - epoch: how far its training was, in epochs, or in steps where the file counts those alone
-    - side: the images' width it needs, None = any; channels: how many it takes
-    - notes: what was assumed, a sentence each
-    """
-
-    encoder: nn.Module
-    origin: str
-    arch: str
-    missing: list[str] = field(default_factory=list)
-    unexpected: list[str] = field(default_factory=list)
-    dropped: dict[str, int] = field(default_factory=dict)
-    head: nn.Module | None = None
-    temperature: float | None = None
-    learned_scale: bool = False
-    bias: float | None = None
-    generator: noise.NoiseGenerator | None = None
-    side: int | None = None
-    channels: int = 3
-    notes: list[str] = field(default_factory=list)
-    path: str = ""
-    kind: str = ""
-    size: int = 0
-    settings: dict[str, Any] = field(default_factory=dict)
-    epoch: float | None = None
-    backbone: backbones.Backbone | None = None
-
-    @property
-    def untempered(self) -> str:
-        """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
-        if self.origin == "a run of this package" and self.temperature is not None:
-            return ""  # its loss has one, whatever its method's usual loss is
-        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")]
-        told += [] if self.settings.get("method") else [self.origin.lower()]  # the file's own word goes first
-        signs = UNTEMPERED.items()
-        return next((name for said in told for sign, name in signs if said.startswith(sign)), "")
-
-    def __str__(self) -> str:
-        weights = sum(p.numel() for p in self.encoder.parameters())
-        head = "with its head" if self.head is not None else "no head"
-        tau = f"{self.untempered} has no τ" if self.untempered else "τ not in the file"
-        tau = tau if self.temperature is None else f"τ = {self.temperature:.3g}"
-        tau += f", bias {self.bias:.3g}" if self.bias is not None else ""
-        return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
-
-
-def open(path: str | Path | nn.Module, arch: str | None = None, weights: str | None = None) -> Opened:
+def open(
+    path: str | Path | nn.Module,
+    arch: str | None = None,
+    weights: str | None = None,
+    head: str | None = None,
+) -> Opened:
     """The encoder in a checkpoint of any library; or an nn.Module of your own, as it is.
 
     - arch: a name of `NAMES`, where the shapes should be held to it, and behind a dash what they do not tell:
       "resnet18-padding2", "resnet18-maxpool", "vit_s_16-12heads"; or any network of torchvision, and of timm
       where that is installed: "torchvision:convnext_tiny", "timm:resnet18d" (`named`)
-    - weights: "ema" takes the moving average of the weights that lies beside them; None takes the last ones
+    - weights: "ema" takes the moving average of the weights that lies beside them; a key or a beginning of
+      names, "teacher", takes what lies under it; None takes the last weights
+    - head: a key or a beginning of names under which the projection head lies; None takes the one that a
+      layout names, or the only one that fits
 
     A folder is opened by the one file of weights in it, as a hub's has beside its config.json.
     Nothing in the file is run (`reading`). Raises FileNotFoundError where there is no file; Refused on what
@@ -126,13 +72,11 @@ def open(path: str | Path | nn.Module, arch: str | None = None, weights: str | N
     if isinstance(path, nn.Module):
         return _given(path)
     name, *options = demand_arch(arch) if arch is not None else ("",)
-    if weights not in (None, "ema"):
-        raise ValueError(f"weights is {weights!r}, but must be 'ema' or None")
     if Path(path).is_dir():
         path = reading.within(Path(path))
     contents = reading.read(path)
     try:
-        return _opened(contents, path, name, options, weights == "ema")
+        return _opened(contents, path, name, options, weights, head)
     except (ValueError, MemoryError, ImportError):
         raise
     except Exception as error:  # names, settings and shapes are the file's own, and may be anything
@@ -140,7 +84,12 @@ def open(path: str | Path | nn.Module, arch: str | None = None, weights: str | N
 
 
 def _opened(
-    contents: reading.Contents, path: str | Path, name: str, options: list[str], averaged: bool
+    contents: reading.Contents,
+    path: str | Path,
+    name: str,
+    options: list[str],
+    weights: str | None,
+    head: str | None,
 ) -> Opened:
     found = states.found(contents.state, path)
     if not found:
@@ -152,9 +101,13 @@ def _opened(
         )
     try:
         said = _stated(contents.state, settings, Path(path))
-        opened = _of_states(found, path, name, options, averaged, said)
+        chosen = found if weights in (None, "ema") else _under(weights, found, path)
+        opened = _of_states(chosen, path, name, options, weights == "ema", said)
     except backbones.Unsound as error:
         raise ValueError(f"{path}: {error}") from None
+    if head is not None:
+        opened.head = heads.under(head, found, encoders.width(opened.encoder))
+        opened.notes = [note for note in opened.notes if "head" not in note]
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = next(filter(None, _numbers(settings, TEMPERATURES)), None)
     _take_logits(opened, found)
@@ -206,6 +159,20 @@ def _given(module: nn.Module) -> Opened:
     return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
 
 
+def _under(weights: str, found: list[State], path: str | Path) -> list[State]:
+    """The states under a key, or the names under a beginning. Raises ValueError where there are none."""
+    begin = weights.rstrip(".")
+    several = [state for state in found if begin in state.keys]
+    for state in [] if several else found:
+        if own := layouts.with_prefix(f"{begin}.", state.names):
+            several.append(replace(state, names=own))
+    if not several:
+        there = [key for state in found for key in state.keys] + [n.partition(".")[0] for n in found[0].names]
+        listed = ", ".join(dict.fromkeys(map(backbones.short, there[:200])))
+        raise ValueError(f"{path}: weights is {weights!r}, but there are only 'ema', {listed[:300]}")
+    return [replace(state, averaged="") for state in several]
+
+
 def _of_states(
     found: list[State], path: str | Path, arch: str, options: list[str], averaged: bool, said: str
 ) -> Opened:
@@ -217,151 +184,24 @@ def _of_states(
             f"{path} holds no moving average of its weights: no key or name begins with ema or swa"
         )
     if averaged or not last:
-        opened = _recognised(means, path, arch, options, said)
+        opened = recognition.recognise(means, path, arch, options, said)
         opened.notes.append(
             f"these weights are a moving average, under {backbones.short(means[0].averaged)!r}"
         )
         if opened.head is None and last:
             with contextlib.suppress(ValueError):  # then there is no head
-                beside = _recognised(last, path, arch, options, said)
+                beside = recognition.recognise(last, path, arch, options, said)
                 if beside.head is not None and beside.arch == opened.arch:
                     opened.head = beside.head
                     opened.notes.append("its projection head is of the last weights: the average has none")
         return opened
-    opened = _recognised(last, path, arch, options, said)
+    opened = recognition.recognise(last, path, arch, options, said)
     if means:
         opened.notes.append(
             f"a moving average of the weights lies beside, under {backbones.short(means[0].averaged)!r}, "
             "and was not taken (--weights ema takes it)"
         )
     return opened
-
-
-def _recognised(
-    found: list[State], path: str | Path, arch: str, options: list[str], stated: str = ""
-) -> Opened:
-    """The first state in which a row of the table fits a whole backbone; then any usual beginning.
-
-    stated: the network that the file names, which shapes alone may not tell.
-    """
-    partial: list[str] = []
-    chosen = dict(backbones.OPTIONS[option] for option in options)
-    if ":" in arch:
-        return _by_name(found, path, arch)
-    ordered = [(state, sorted(state.names)) for state in found]
-    rows = [(layout, state) for layout in layouts.LAYOUTS for state in ordered]
-    rows += [(layout, state) for state in ordered for layout in layouts.USUAL]
-    for layout, (state, in_order) in rows:
-        if not layout.fits(state.container, in_order):
-            continue
-        try:
-            inner = layouts.with_prefix(layout.encoder, state.names)
-            backbone = backbones.recognise(inner, **layout.options)
-            if backbone is not None and arch and backbone.arch != arch:
-                raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
-            if backbone is not None:
-                opened = _filled(backbone.with_options(**chosen), layout, state)
-                return opened if arch else _as_stated(opened, stated, layout, state)
-        except Partial as error:
-            partial.append(str(error))
-    seen, lacking = _beginnings(found[0].names), ""
-    candidates = named.called(stated) if stated and not arch else []
-    for state in found if not arch else ():
-        fitting = next((candidate for candidate in candidates if named.fits(candidate, state.names)), "")
-        known, said = (
-            (fitting, "it is the one that the file names") if fitting else named.by_shapes(state.names)
-        )
-        if known:
-            opened = _by_name([state], path, known)
-            return replace(opened, notes=[*opened.notes, said])
-        lacking = lacking or (f"; {said}" if said else "")
-    if not partial:
-        raise ValueError(
-            f"{path} holds no encoder: under none of the usual beginnings is a network that is known "
-            f"here ('python -m clutils check --help' lists them); its {len(found[0].names)} tensors begin "
-            f"with {seen}{lacking}; {BY_HAND}"
-        )
-    raise ValueError(
-        f"{path} holds no whole encoder that is known here: found {partial[0]}{lacking}; {BY_HAND}"
-    )
-
-
-def _as_stated(opened: Opened, stated: str, layout: layouts.Layout, state: State) -> Opened:
-    """The network that the file names, where there is one and the weights fit it; else what was opened.
-
-    Networks of the same shapes may compute otherwise: timm's resnetblur50 has all names of resnet50.
-    """
-    plain = re.sub(r"[^a-z0-9]", "", stated.partition(".")[0].lower())
-    plain = plain.replace("tiny", "t").replace("small", "s").replace("base", "b")
-    shape = re.sub(r"[^a-z0-9]", "", opened.arch)
-    if not stated or plain == shape or (plain.startswith("vit") and shape.startswith(plain)):
-        return opened
-    candidates = named.called(stated)
-    inner = layouts.with_prefix(layout.encoder, state.names)
-    for arch in candidates:
-        if named.fits(arch, inner):
-            taken = _by_name([State((), inner)], "", arch)
-            said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
-            of_it: dict[str, Any] = {"side": taken.side, "channels": taken.channels, "missing": taken.missing}
-            of_it |= {"encoder": taken.encoder, "arch": arch, "backbone": taken.backbone}
-            return replace(opened, notes=[*state.notes, *taken.notes, said], **of_it)
-    if candidates or re.search(r"resn|vit", plain):
-        opened.notes.append(
-            f"the file names {backbones.short(stated)!r} as its network, but by names and shapes it was "
-            f"opened as {opened.arch}: features are wrong where these differ (--arch timm:NAME has others)"
-        )
-    return opened
-
-
-def _by_name(found: list[State], path: str | Path, arch: str) -> Opened:
-    """The weights of a network that the caller names, wherever in the file they are."""
-    usual = named.build(arch)
-    for state in found:
-        names = named.in_its_form(arch, state.names)
-        begin = named.beginning(names, usual.state_dict())
-        if begin is None:
-            continue
-        built, notes = named.adapted(arch, usual, names, begin)
-        net = named.build(arch, **built) if built else usual
-        own = {name: name for name in net.state_dict() if begin + name in names}
-        known: dict[str, Any] = {"side": named.side(net), "built": built, "notes": notes}
-        backbone = backbones.Backbone(arch, own, named.channels(net), **known)
-        origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
-        try:
-            return _filled(backbone, layouts.Layout(origin, begin), replace(state, names=names))
-        except Partial as error:
-            raise ValueError(f"{path} does not hold {arch}: {error}; {BY_HAND}") from None
-    raise ValueError(
-        f"{path} does not hold {arch}: its tensors begin with {_beginnings(found[0].names)}; {BY_HAND}"
-    )
-
-
-def _filled(backbone: backbones.Backbone, layout: layouts.Layout, state: State) -> Opened:
-    """A network with its weights out of the file, and what else there is. Raises as `backbones.fill` does."""
-    names = state.names
-    encoder, missing = backbones.fill(backbone, layouts.with_prefix(layout.encoder, names))
-    head, notes = None, [*state.notes, *backbone.notes, *backbone.assumptions]
-    used = {layout.encoder + name for name in backbone.names}
-    if layout.head is not None:
-        of_head = layouts.with_prefix(layout.head, names)
-        head = backbones.head(of_head, encoders.width(encoder)) if of_head else None
-        used |= {layout.head + name for name in of_head} if head is not None else set()
-        if head is None:
-            notes.append("its projection head is of a kind that is not rebuilt here")
-    rest = [name for name in names if name not in used]
-    beside = [name for name in rest if name.startswith(layout.encoder)]
-    dropped = dict(Counter(_beginning(name) for name in rest if name not in beside))
-    known: dict[str, Any] = {"side": backbone.side, "channels": backbone.channels, "backbone": backbone}
-    return Opened(encoder, layout.origin, backbone.arch, missing, beside, dropped, head, notes=notes, **known)
-
-
-def _beginning(name: str) -> str:
-    return backbones.short(name.partition(".")[0] + "." if "." in name else name)
-
-
-def _beginnings(names: Mapping[str, Tensor]) -> str:
-    counts = Counter(map(_beginning, names)).most_common(5)
-    return ", ".join(f"{name[:40]} ({count})" for name, count in counts)
 
 
 def _kinds(state: Any) -> str:

@@ -338,61 +338,6 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     return Backbone(arch, names, 3, side=across * patch, heads=heads, hidden=mlp[0], patch=patch, notes=notes)
 
 
-# ---- heads -------------------------------------------------------------------------------------------------
-
-
-def head(found: Mapping[str, Tensor], features: int) -> nn.Module | None:
-    """A projection head from its weights: linear layers and batch normalisations by their numbers.
-
-    A number without weights between two that have some is the ReLU between them. None where it is anything
-    else, does not fit the features, or is not finite: then what needs it is not measured.
-    """
-    named: dict[str, dict[str, Tensor]] = {}
-    for name, value in found.items():
-        layer, _, what = name.rpartition(".")
-        named.setdefault(layer, {})[what] = value
-    numbers = {re.sub(r"^(.*\.)?(?=\d+$)", "", layer) for layer in named}
-    if set(named) == {""}:
-        ordered = [(0, named[""])]
-    elif all(n.isdecimal() for n in numbers) and len(numbers) == len(named):
-        ordered = sorted((int(layer.rpartition(".")[2]), parts) for layer, parts in named.items())
-    else:
-        return None
-    layers: list[nn.Module] = []
-    at, width = ordered[0][0], features
-    for number, parts in ordered:
-        if number > at and layers:
-            layers.append(nn.ReLU())
-        module = _layer(parts, width)
-        if module is None:
-            return None
-        layers.append(module)
-        at, width = number + 1, getattr(module, "out_features", width)
-    return nn.Sequential(*layers).eval() if any(isinstance(x, nn.Linear) for x in layers) else None
-
-
-def _layer(parts: Mapping[str, Tensor], width: int) -> nn.Module | None:
-    """A linear layer or a batch normalisation that takes `width` numbers, filled; None if it is neither."""
-    numbers = [value for name, value in parts.items() if name != COUNTER]
-    if not all(value.is_floating_point() and value.isfinite().all() for value in numbers):
-        return None
-    weight, mean = parts.get("weight"), parts.get("running_mean")
-    linear = weight is not None and weight.ndim == 2 and set(parts) <= {"weight", "bias"}
-    layer: nn.Module
-    if weight is not None and linear and weight.shape[1] == width:
-        layer = nn.Linear(width, len(weight), bias="bias" in parts, device="meta")  # nothing is drawn for it
-    elif mean is not None and tuple(mean.shape) == (width,):
-        layer = nn.BatchNorm1d(width, affine=weight is not None)
-    else:
-        return None
-    try:
-        kept = {name: value.float().clone() for name, value in parts.items()}
-        layer.load_state_dict({**layer.state_dict(), **kept}, assign=isinstance(layer, nn.Linear))
-    except RuntimeError:  # a bias of another length, a part that such a layer does not have
-        return None
-    return layer
-
-
 def _shape(found: Mapping[str, Tensor], name: str, dimensions: int) -> bool:
     return name in found and found[name].ndim == dimensions
 

@@ -1,6 +1,6 @@
 """Checkpoint layouts of other libraries: under which names each keeps encoder, head and the rest.
 
-Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.` (torch.compile) are gone.
+Names are looked at after wrappers such as `module.` (DataParallel) are gone (`unwrapped`).
 """
 
 import bisect
@@ -12,7 +12,12 @@ from typing import TypeVar
 from torch import Tensor
 
 Value = TypeVar("Value")
-WRAPPERS = ("module.", "_orig_mod.")
+# DataParallel, torch.compile, Lightning Fabric and DeepSpeed, FSDP and its activation checkpoints
+WRAPPED = re.compile(
+    r"(?<![^.])(?:module|_orig_mod|_forward_module|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
+)
+FIRST = ("conv1.weight", "conv_proj.weight", "patch_embed.proj.weight", "convolutions.0.weight", "0.weight")
+MOST = 100  # beginnings of names that are tried
 
 
 @dataclass(frozen=True)
@@ -126,17 +131,23 @@ CONTAINERS = (
 
 
 def unwrapped(names: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, without the wrappers that most names begin with, or have behind a beginning.
+    """The same tensors, without wrappers anywhere in their names: `layer1.0._orig_mod.conv1.weight`.
 
-    SupContrast, say, wraps its encoder alone: `encoder.module.conv1.weight` beside `head.0.weight`.
+    Left as they are where two names would become one.
     """
-    found = dict(names)
-    for _ in range(4):
-        for wrapper in WRAPPERS:
-            wrapped = re.compile(rf"^((?:\w+\.)?){re.escape(wrapper)}")
-            if 2 * sum(wrapped.match(name) is not None for name in found) > len(found):
-                found = {wrapped.sub(r"\1", name): value for name, value in found.items()}
-    return found
+    found = {WRAPPED.sub("", name): value for name, value in names.items()}
+    return found if len(found) == len(names) else dict(names)
+
+
+def beginnings(names: Mapping[str, Tensor]) -> list[str]:
+    """Beginnings of names under which a network's first layer lies, the shorter first."""
+    found = {
+        name.removesuffix(first)
+        for first in FIRST
+        for name, value in names.items()
+        if name.endswith(first) and value.ndim == 4 and (name == first or name[-len(first) - 1] == ".")
+    }
+    return sorted(found, key=lambda begin: (len(begin), begin))[:MOST]
 
 
 def with_prefix(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:

@@ -59,7 +59,7 @@ def demand(arch: str) -> None:
         raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
 
 
-def called(name: str) -> list[str]:
+def candidates(name: str) -> list[str]:
     """The archs of torchvision and timm that have this name; behind a dot it has the data of the weights."""
     found, name = [], name.partition(".")[0]
     for library in ("torchvision", "timm"):
@@ -116,7 +116,7 @@ def side(net: nn.Module) -> int | None:
     return getattr(net, "image_size", embedding.img_size[0] if embedding is not None and strict else None)
 
 
-def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
+def find_prefix(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
     """What stands before a network's own names in a file; None where no beginning has most of them."""
     first = next(iter(wanted))
     begins = [name.removesuffix(first) for name in names if name.endswith(first)][:COPIES]
@@ -134,7 +134,7 @@ def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
     fitting, lacking = [], ""
     for sign in (sign for sign in SIGNS if any(sign in name for name in names)):
         there = _there(SIGNS[sign])
-        fitting += [arch for arch in there if fits(arch, names)]
+        fitting += [arch for arch in there if weights_match(arch, names)]
         if not there:
             lacking = f"{sign!r} in a name is a sign of timm's networks, which open where timm is installed"
     if len(fitting) != 1:
@@ -145,18 +145,23 @@ def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
     return fitting[0], said
 
 
-def fits(arch: str, names: Mapping[str, Tensor]) -> bool:
+def signed(names: Mapping[str, Tensor]) -> list[str]:
+    """Networks of `SIGNS`, or how their names begin, of which a sign is in one of these names."""
+    return [arch for sign in SIGNS if any(sign in name for name in names) for arch in SIGNS[sign]]
+
+
+def weights_match(arch: str, names: Mapping[str, Tensor]) -> bool:
     """Whether all weights of this network are there, by name and shape, with a classifier at most.
 
     Not of one that can't be built without memory, as torchvision's RegNets.
     """
-    names = in_its_form(arch, names)
+    names = to_timm_names(arch, names)
     try:
         usual = _on_meta(arch)
-        begin = beginning(names, usual.state_dict())
+        begin = find_prefix(names, usual.state_dict())
         if begin is None:
             return False
-        wanted = _on_meta(arch, **adapted(arch, usual, names, begin)[0]).state_dict()
+        wanted = _on_meta(arch, **build_options(arch, usual, names, begin)[0]).state_dict()
     except RuntimeError:
         return False
     if any(
@@ -168,7 +173,7 @@ def fits(arch: str, names: Mapping[str, Tensor]) -> bool:
     return all(name in wanted or name.split(".")[0] in (*CLASSIFIERS, "mask_token") for name in own)
 
 
-def adapted(
+def build_options(
     arch: str, net: nn.Module, names: Mapping[str, Tensor], begin: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """How `build` makes the network that these weights are of, and what to say of it; net: the usual one.
@@ -192,7 +197,7 @@ def adapted(
     return {}, ()
 
 
-def in_its_form(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_timm_names(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The same weights as this library has them: timm adds the position of DINOv2's class token to it."""
     made = dict(names)
     for name in names if arch.startswith("timm:") else ():

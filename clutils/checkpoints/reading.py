@@ -351,7 +351,9 @@ def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
             raise Refused(f"{path}: an entry is called {name[:100]!r}, which leads out of the archive")
     if len({name.lower() for name in names}) < len(names):  # torch's reader finds names in any case
-        raise Refused(f"{path}: two entries of the archive have one name, but for upper and lower case")
+        raise Refused(
+            f"{path}: two entries of the archive have names that differ only in upper and lower case"
+        )
     unpacked, packed = sum(e.file_size for e in entries), path.stat().st_size
     if unpacked > packed:
         raise Refused(

@@ -52,7 +52,6 @@ def found(state: Any, path: str | Path) -> list[State]:
         if names:
             averaged = next(filter(AVERAGED.search, keys), "")
             every += _parted(State(keys, layouts.unwrapped(names), averaged))
-    every = [one for one in every if len(one.names) >= LEAST] or every[:1]
     every.sort(key=lambda one: layouts.rank(one.container))  # a stable sort: outer before inner
     return [_unchunked(_unpruned(one)) for one in every]
 

@@ -65,9 +65,14 @@ def add_to(add: Add) -> None:
     )
     to_check.add_argument(
         "--weights",
-        metavar="ema",
-        help="weights to open: ema, the moving average saved with the last weights; default: the last "
-        "weights",
+        metavar="NAME",
+        help="weights to open: ema, the moving average saved with the last weights, or a key or beginning of "
+        "names, such as teacher; default: the last weights",
+    )
+    to_check.add_argument(
+        "--head",
+        metavar="NAME",
+        help="key or beginning of names of the projection head; default: the only one that fits",
     )
     to_check.add_argument(
         "--temperature",
@@ -118,7 +123,7 @@ def check(options: argparse.Namespace) -> int:
     """Measure an encoder, two, or a series, and say what is wrong; write the page; 0, or 3 by --fail-on."""
     from clutils import report
 
-    names = ("limit", "arch", "weights", "temperature", "mean", "std", "size", "seed", "quick")
+    names = ("limit", "head", "arch", "weights", "temperature", "mean", "std", "size", "seed", "quick")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     given["out"] = options.out or ["report.html"]
     many, facts = len(options.files) > 2, {}

@@ -39,8 +39,8 @@ def add_to(add: Add) -> None:
     )
     to_map.add_argument(
         "--weights",
-        metavar="ema",
-        help="weights to open: ema, the moving average; default: the last weights",
+        metavar="NAME",
+        help="weights to open, as in check --weights; default: the last weights",
     )
     to_map.add_argument(
         "--mean",

@@ -113,7 +113,7 @@ def check(
     data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
     limit: int = 2000,
-    head: nn.Module | None = None,
+    head: nn.Module | str | None = None,
     on_stage: Callable[[str], object] = lambda name: None,
     command: str = "",
     **options: Any,
@@ -124,7 +124,8 @@ def check(
     - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
     - limit: number of images, three quarters of them the gallery, whose labels are the neighbours'; without
       any label, all of them are test images and the gallery is empty
-    - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
+    - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows;
+      or where in the file it lies, see `checkpoints.open`
     - command: what was typed, which the page repeats
     - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
       may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or "auto" (the default for a
@@ -142,7 +143,7 @@ def check(
 def check_all(
     paths: Sequence[str | Path | nn.Module | checkpoints.Opened],
     data: str | tuple[ImageSet, ImageSet] | None = None,
-    head: nn.Module | None = None,
+    head: nn.Module | str | None = None,
     on_stage: Callable[[str], object] = lambda name: None,
     command: str = "",
     facts: Mapping[str, str] | None = None,
@@ -192,8 +193,10 @@ def check_all(
 
 
 def _opened(
-    path: str | Path | nn.Module | checkpoints.Opened, head: nn.Module | None, opening: dict[str, Any]
+    path: str | Path | nn.Module | checkpoints.Opened, head: nn.Module | str | None, opening: dict[str, Any]
 ) -> checkpoints.Opened:
+    if isinstance(head, str):
+        opening, head = opening | {"head": head}, None
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, **opening)
     return opened if head is None else replace(opened, head=copy.deepcopy(head).eval())
 

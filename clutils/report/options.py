@@ -18,7 +18,6 @@ LEAST = 16  # images, of which a quarter is the test set
 SUFFIXES = (".html", ".json", ".png")
 RANGES = {
     "limit": Setting(LEAST, whole=True),
-    "weights": Setting(choices=("ema",), also=(None,)),
     "temperature": Setting(0.0, open_below=True, also=(None,)),
     "size": Setting(8, 1024, whole=True, also=(None,)),
     "seed": Setting(-(2**63), 2**63 - 1, whole=True),
@@ -53,7 +52,7 @@ def validated(
                 for out in found[name]:
                     demand_suffix(out, SUFFIXES if files == 1 else SUFFIXES[:2])
                     demand_writable(out)
-            elif name not in (*ranges, "arch", "mean", "std"):
+            elif name not in (*ranges, "arch", "weights", "mean", "std"):
                 raise TypeError(f"check: there is no option {name!r}")
     return found
 

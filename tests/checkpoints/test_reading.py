@@ -182,7 +182,7 @@ PAIRS = (named("collections.OrderedDict"), named("lightning.pytorch.utilities.pa
 ENCODE, REBUILD = named("_codecs.encode"), named("torch._utils._rebuild_tensor_v2")
 PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
-    ("two entries of the archive have one name, but for upper and lower case", two_cases),
+    ("two entries of the archive have names that differ only in upper and lower case", two_cases),
     ("a zip archive with two directories", two_directories),
     ("asks for '(posix|nt).system'", lambda f: saved({"a": Runs(os.system, f"touch {f / CANARY}")})),
     ("asks for 'builtins.exec'", lambda f: saved(Runs(builtins.exec, sing(f)))),

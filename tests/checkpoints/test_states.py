@@ -95,7 +95,7 @@ def test_where_there_is_no_average_that_is_said_and_an_average_alone_is_taken(tm
     assert not any("average" in note for note in checkpoints.open(tmp_path / "a.pt").notes)
     with pytest.raises(ValueError, match="holds no moving average of its weights"):
         checkpoints.open(tmp_path / "a.pt", weights="ema")
-    with pytest.raises(ValueError, match="weights is 'best', but must be 'ema' or None"):
+    with pytest.raises(ValueError, match="weights is 'best', but there are only 'ema', state_dict, scheme"):
         checkpoints.open(tmp_path / "a.pt", weights="best")
 
 

@@ -207,7 +207,7 @@ def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
 @pytest.mark.parametrize(
     ("option", "wrong"),
     [
-        *(("limit", 15), ("limit", "many"), ("arch", "resnet19"), ("weights", "best"), ("temperature", 0)),
+        *(("limit", 15), ("limit", "many"), ("arch", "resnet19"), ("temperature", 0)),
         *(("mean", "imagnet"), ("mean", (1, 2)), ("std", 0.0), ("size", 1025), ("seed", 0.5)),
         *(("out", "a.pdf"), ("data", "sentences:toy")),
     ],
