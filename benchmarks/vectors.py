@@ -3,7 +3,7 @@
     python benchmarks/vectors.py --record
     python benchmarks/vectors.py --data vectors:wine --ways PiNDA --seeds 0 --steps 20
 
-    python benchmarks/vectors.py --few --record          few labels, two judges, SCARF as published
+    python benchmarks/vectors.py --few --record          few labels, SCARF as published, label spreading
 
 Prints a line a run: kNN on the part that strengths are chosen by (`validation`) and on the test part. With
 --record it is added to benchmarks/records/vectors.csv, which notebook 16 shows; what is there already is left
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=every, default=every)
     parser.add_argument("--seeds", type=int, nargs="+", default=experiments.SEEDS)
     parser.add_argument("--steps", type=int, default=experiments.STEPS)
-    parser.add_argument("--few", action="store_true", help="all and few labels, two judges")
+    parser.add_argument("--few", action="store_true", help="all and few labels")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     if options.few:
@@ -50,14 +50,18 @@ def main() -> None:
 
 def few(record: bool) -> None:
     """The rows of `experiments.with_few_labels`: on the table that is made and on a real one."""
-    done = records.known(experiments.FEW_RECORD, "data", "seed") if record else set()
+    keys = ("data", "seed", "features", "labels", "judge")
+    done = records.known(experiments.FEW_RECORD, *keys) if record else set()
     for name, steps in experiments.FEW_TABLES.items():
         for seed in experiments.FEW_SEEDS:
-            if (name, seed) in done:
-                continue
-            for row in experiments.with_few_labels(name, seed, steps):
-                command = {"command": "python benchmarks/vectors.py --few --record"}
-                records.keep(experiments.FEW_RECORD, command | row, record)
+            for features in experiments.FEATURES:
+                trained = features not in experiments.WITHOUT_NETWORK
+                if trained and (name, seed, features) in {key[:3] for key in done}:
+                    continue  # no training twice
+                for row in experiments.with_few_labels(name, seed, features, steps):
+                    if tuple(row[key] for key in keys) not in done:
+                        command = {"command": "python benchmarks/vectors.py --few --record"}
+                        records.keep(experiments.FEW_RECORD, command | row, record)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ import torch
 from clutils import data, training
 from clutils.course import records
 from clutils.course import vectors as lesson
-from clutils.course.vectors import experiments
+from clutils.course.vectors import experiments, panels
 from clutils.views.vectors import Corruption
 from tests.course.answers import Mistake, judged
 
 
 def test_the_panel_counts_the_columns_that_drown():
     panel = lesson.one_sigma()
-    x, _, columns = lesson.raw("wine")
+    x, _, columns = panels.raw("wine")
     panel.set(sigma=1)
     assert len(columns) == 13 and f"{int((x.std(dim=0) < 1).sum())} of 13 columns" in panel.readout.value
     assert panel.error.value == ""
@@ -25,7 +25,7 @@ def test_the_panel_counts_the_columns_that_drown():
 
 def test_the_panel_judges_by_distance_to_the_other_rows():
     """As two loops: raw wines are told by proline alone and keep that, with scaled columns they lose it."""
-    x, labels, _ = lesson.raw("wine")
+    x, labels, _ = panels.raw("wine")
     right = 0
     for row in range(len(x)):
         others = sorted((o for o in range(len(x)) if o != row), key=lambda o: float((x[row] - x[o]).norm()))
@@ -81,12 +81,25 @@ def test_the_made_table_tells_its_class_by_no_one_column_and_few_labels_are_as_m
     whole = experiments.made_table(1500, 0), experiments.made_table(600, 1)
     most = whole[1].labels.bincount().max().item() / 600
     assert most < 0.2 and 0.3 < experiments.by_one_column(*whole) < 0.4  # all kNN's columns: 0.96
-    rows = pd.DataFrame(experiments.with_few_labels(experiments.MADE, 0))
+    few = {
+        name: experiments.with_few_labels(experiments.MADE, 0, name) for name in ("raw", "SCARF, as above")
+    }
+    rows = pd.DataFrame([row for own in few.values() for row in own])
     assert set(rows["labels"]) == {"all", "few"} and rows["test"].between(0, 1).all()
-    table = experiments.few_labels_table(rows)
-    assert list(table.index) == [*experiments.FEATURES, f"raw, by {experiments.TREES}"]
-    cell = rows.query("features == 'raw' and labels == 'few' and judge == 'kNN'")["test"].item()
-    assert table.loc["raw", ("few", "kNN")].startswith(f"{100 * cell:.1f} (")
+    assert set(rows.query("features == 'raw'")["judge"]) == {*experiments.JUDGES, experiments.SPREADING}
+    assert len(rows) == 5 + 2 + 4  # raw columns, boosted trees on them, SCARF
+
+
+def test_labels_spread_along_neighbours_and_not_by_the_other_labels():
+    """Two arcs: ten labels of each do what all labels do, and hidden labels are not looked at."""
+    turn = torch.linspace(0, 3.14, 300).repeat(2)
+    y = torch.arange(600) // 300
+    z = torch.stack([turn.cos() + y, (1 - 2 * y) * turn.sin() + y / 2], dim=1)
+    few = torch.cat([torch.arange(0, 300, 30), torch.arange(300, 600, 30)])
+    assert experiments.spread(z, y, few, z, y) > 0.97
+    hidden = y.clone()
+    hidden[1:30] = 1  # none of the few
+    assert experiments.spread(z, hidden, few, z, y) == experiments.spread(z, y, few, z, y)
 
 
 def test_what_is_chosen_by_is_apart_from_what_is_learned():

@@ -7,25 +7,20 @@ from clutils.course.vectors.experiments import (
     FEW_RECORD,
     MADE,
     NOTHING,
-    SETS,
     WAYS,
     accuracy,
     against,
     both_parts,
     by_one_column,
     differences,
-    few_labels_table,
     judged,
-    made_table,
     nothing_learned,
     points,
     recorded,
-    records_of_few_labels,
     run_of,
     table,
     train_one,
-    with_few_labels,
 )
-from clutils.course.vectors.panels import correlation, kept_correlation, mixup, one_sigma, raw
+from clutils.course.vectors.panels import kept_correlation, one_sigma
 
 corrupt, strength_for = EXERCISES

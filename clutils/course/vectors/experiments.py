@@ -108,7 +108,8 @@ def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
     if way == "raw":
         return lambda of: of.vectors - centre
     _, _, directions = torch.linalg.svd(learned.vectors - centre, full_matrices=False)
-    return lambda of: (of.vectors - centre) @ directions[: min(COMPONENTS, len(directions))].T
+    kept = COMPONENTS if way == "PCA" else int(way.split()[1])
+    return lambda of: (of.vectors - centre) @ directions[:kept].T
 
 
 # ---- SCARF's own experiment: few labels, two judges --------------------------------------------------------
@@ -117,8 +118,11 @@ FEW, FEW_STEPS, FEW_SEEDS, FEW_RECORD = 10, 800, range(3), "few_labels_of_rows" 
 MADE = "made: what goes together is the class"
 FEW_TABLES = {MADE: FEW_STEPS, "vectors:digits": 200}  # and for how many steps SCARF learns from each
 JUDGES = ("kNN", "logistic regression")
-FEATURES = ("raw", "PCA", "untrained", "SCARF, as above", "SCARF, as published")
+COMPONENTS_TRIED = (8, 16, 24, 32, 48)  # beside the 10 of "PCA"
+WITHOUT_NETWORK = ("raw", "PCA", *(f"PCA, {k} components" for k in COMPONENTS_TRIED))
+FEATURES = (*WITHOUT_NETWORK, "untrained", "SCARF, as above", "SCARF, as published")
 TREES = "boosted trees"  # on the raw columns
+SPREADING = "label spreading"  # along 20 neighbours a row, on features without a network
 
 
 class Published:
@@ -181,23 +185,39 @@ def both_parts(name: str) -> tuple[data.VectorSet, data.VectorSet]:
     return data.load(name), data.load(name, "test")  # type: ignore[return-value]
 
 
-def with_few_labels(name: str, seed: int, steps: int = FEW_STEPS) -> list[dict[str, Any]]:
-    """Rows (features, labels, judge, seed, test): all kinds of features, by all labels and by few."""
+def with_few_labels(name: str, seed: int, features: str, steps: int = FEW_STEPS) -> list[dict[str, Any]]:
+    """Rows (features, labels, judge, seed, test) of one of `FEATURES`, by all labels and by few.
+
+    With few labels and without a network, also by label spreading (Zhou et al. 2004), which sees all training
+    rows and the few labels; of raw columns, also by boosted trees.
+    """
     train, test = both_parts(name)
     dice = torch.Generator().manual_seed(seed)
     few = torch.cat([_drawn(train.labels, label, dice) for label in train.labels.unique()])
-    rows = []
-    for features in FEATURES:
-        embed = _features(features, train, seed, steps)
-        z, z_test = embed(train), embed(test)
-        for labels, of in (("all", torch.arange(len(train))), ("few", few)):
-            for judge in JUDGES:
-                right = judged(judge, z[of], train.labels[of], z_test, test.labels)
-                rows.append({"features": features, "labels": labels, "judge": judge, "test": right})
+    embed, rows = _features(features, train, seed, steps), []
+    z, z_test = embed(train), embed(test)
     for labels, of in (("all", torch.arange(len(train))), ("few", few)):
-        right = judged(TREES, train.vectors[of], train.labels[of], test.vectors, test.labels)
-        rows.append({"features": f"raw, by {TREES}", "labels": labels, "judge": TREES, "test": right})
-    return [{"data": name, "seed": seed, "steps": steps, **row} for row in rows]
+        for judge in JUDGES:
+            rows.append(
+                (features, labels, judge, judged(judge, z[of], train.labels[of], z_test, test.labels))
+            )
+        if features == "raw":
+            right = judged(TREES, train.vectors[of], train.labels[of], test.vectors, test.labels)
+            rows.append((f"raw, by {TREES}", labels, TREES, right))
+    if features in WITHOUT_NETWORK:
+        rows.append((features, "few", SPREADING, spread(z, train.labels, few, z_test, test.labels)))
+    named = (dict(zip(("features", "labels", "judge", "test"), row, strict=True)) for row in rows)
+    return [{"data": name, "seed": seed, "steps": steps, **row} for row in named]
+
+
+def spread(z: Tensor, y: Tensor, few: Tensor, z_test: Tensor, y_test: Tensor) -> float:
+    """Test accuracy of scikit-learn's LabelSpreading: labels of the rows `few` move along 20 neighbours."""
+    from sklearn.semi_supervised import LabelSpreading
+
+    known = torch.full_like(y, -1)
+    known[few] = y[few]
+    model = LabelSpreading(kernel="knn", n_neighbors=20, max_iter=200)
+    return float(model.fit(z.numpy(), known.numpy()).score(z_test.numpy(), y_test.numpy()))
 
 
 def _drawn(labels: Tensor, label: Tensor, dice: torch.Generator) -> Tensor:
@@ -207,9 +227,9 @@ def _drawn(labels: Tensor, label: Tensor, dice: torch.Generator) -> Tensor:
 
 
 def _features(name: str, train: data.VectorSet, seed: int, steps: int) -> Any:
-    if name in NOTHING:
+    if name in (*NOTHING, *WITHOUT_NETWORK):
         return _embedding(name, train, seed)
-    ours = name == FEATURES[3]
+    ours = name == "SCARF, as above"
     run = run_of(
         "SCARF's corruption",
         0.6,
@@ -236,22 +256,6 @@ def judged(judge: str, z: Tensor, y: Tensor, z_test: Tensor, y_test: Tensor) -> 
 
     model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(z.numpy(), y.numpy())
     return float(model.score(z_test.numpy(), y_test.numpy()))
-
-
-def records_of_few_labels() -> pd.DataFrame:
-    """The record of `with_few_labels`."""
-    return records.read(FEW_RECORD)
-
-
-def few_labels_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """features x (labels, judge): 'mean (lowest to highest)' over seeds in percent.
-
-    Boosted trees stand in logistic regression's column.
-    """
-    rows = rows.assign(judge=rows["judge"].where(rows["judge"] != TREES, JUDGES[1]), test=100 * rows["test"])
-    cells = rows.groupby(["features", "labels", "judge"], sort=False)["test"].agg(["mean", "min", "max"])
-    text = cells.apply(lambda c: f"{c['mean']:.1f} ({c['min']:.1f} to {c['max']:.1f})", axis=1)
-    return text.unstack(["labels", "judge"]).reindex(dict.fromkeys(rows["features"]))
 
 
 # ---- what is on record -------------------------------------------------------------------------------------
