@@ -1,10 +1,13 @@
-"""Image folders of the reader's own: a folder of class-named folders, with masks where there are any."""
+"""Image folders, as `torchvision.datasets.ImageFolder` finds them, with splits and masks, read by Pillow."""
 
 import os
 import random
 import re
 import unicodedata
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import pairwise, zip_longest
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -16,29 +19,35 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from clutils.data.downloads import human
+from clutils.data.labels import SPLITS
 from clutils.data.sets import ImageSet, Unavailable, shortlist
 
-SPLITS = {  # what a split is called: its role, 'train' or another
-    **dict.fromkeys(("train", "training", "trn", "trainval", "labeled", "labelled"), "train"),
-    **dict.fromkeys(("test", "testing", "tst", "holdout"), "test"),
-    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
-    **dict.fromkeys(("unlabeled", "unlabelled"), "unlabeled"),
-}
 _SPLIT = re.compile(
     rf"(?P<before>.+[ _.-])?(?P<word>{'|'.join(SPLITS)})(?:[ _.-]?(?:set|split|data|images?|imgs?|\d+))*",
     re.IGNORECASE,
 )
+_FOLD = re.compile(r"(fold|cv|split|part|chunk)[ _.-]?\d+", re.IGNORECASE)
 _LIKE = re.compile("train", re.IGNORECASE), re.compile("test|val|dev", re.IGNORECASE)  # as splits begin
 NO_CLASSES = ("images", "image", "imgs", "img", "pictures", "photos", "jpegimages")  # of a single folder
-SUFFIXES = (
-    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp"),
-    *(".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
+SUFFIXES = (  # of images, as far as this Pillow reads them
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".bmp", ".dib", ".gif", ".webp", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".j2k", ".jpx", ".tga", ".apng", ".qoi", ".heic"),
+    ".heif",
+)
+OTHERS = (  # images that are counted alone
+    *(".hif", ".avifs", ".jxl", ".svg", ".psd", ".xcf", ".eps", ".exr", ".hdr", ".ico", ".icns", ".dds"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".nrw", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw", ".raw"),
+    *(".pcx", ".3fr", ".dcm", ".dicom", ".nii", ".nrrd", ".fits", ".svs", ".ndpi", ".czi"),
+)
+SIGNS = re.compile(  # how images of any name begin
+    rb"\x89PNG|\xff\xd8\xff|GIF8|BM....\0\0\0\0|RIFF....WEBP|II\*\0|MM\0\*|....ftyp(avif|hei|mif)", re.DOTALL
 )
 ROOM = 4e9  # bytes that images may take when no `size` was asked for
 DEPTHS = (8, 10, 12, 14)  # bits that a 16-bit file may hold in fact
 DARK = 64  # of 255: 16-bit colours of which nothing is brighter hold 14 bits or fewer
 SOME = 1000  # files of all splits, spread over them, whose depth is looked at
 NAMED = 10  # broken images that an error lists
+TINY = 16  # pixels: a side that images of other sizes do not get, where most have several times as many
 BROKEN = 0.1  # share of the files that may be damaged: these are left out, and `source` names them
 
 
@@ -62,9 +71,9 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     """The images below `path`, as RGB, (N, 3, H, W). `source` says what was taken for splits and classes.
 
     - Folders inside `path` are the classes, by name; what lies deeper belongs to the class above it. Without
-      folders, the images have no class: label -1. Files that aren't images, hidden ones and folders without
-      images are ignored. A single folder that holds only folders is opened: the classes are inside it. A
-      single folder called `images` is no class.
+      folders, the images have no class: label -1. Hidden files and folders without images are ignored;
+      `source` counts images that are not read, as HEIC, raw ones or without a suffix. A single folder that
+      holds only folders is opened: the classes are inside it. A single folder called `images` is no class.
     - Folders are splits where all of them have a split's usual name (train, training, test, val, valid,
       validation, dev, eval, unlabeled ..., in any case), or where a training split and another one are among
       them; classes lie inside the splits. `split` is a folder's name or its usual one: 'test' finds Testing/.
@@ -76,12 +85,13 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     - Order: a first image of every class, then a second, and so on, so a `limit` takes as many of each. What
       a `limit` takes is drawn, always alike: the first by name may be of one day, one film or one subject.
     - `size`: an image is scaled until its shorter side fits, and its central square is cut out. Without it,
-      images all of one size stay as they are, and mixed ones become squares of the shortest side there is.
+      images all of one size stay as they are, and mixed ones become squares of the shortest side there is;
+      a few whose shorter side is less than half of what the others have are enlarged, and named.
     - Photographs are turned as their camera says, transparency becomes white. 16 bits become 8; where no
       value of the set needs more than 8, 10, 12 or 14 bits, these do. Values of 1,000 images of all splits
       count, so that every split is read alike.
     - Damaged files, up to a tenth of all, are left out; `source` counts them and names the first.
-    - Links are followed.
+    - Links are followed; one that leads back up is refused.
 
     Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or more than a
     tenth can't be read; where an image holds floats; where splits have unusual names, and would become the
@@ -97,19 +107,29 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     base, class_names = layout.base, layout.class_names
     names, labels, notes = _listing(layout, limit)
     if not names:
-        raise ValueError(f"folder:{path}: no images ({' '.join(SUFFIXES)}) in {base.absolute()}")
+        there = [f"{count:,} {kind}" for kind, count in _kinds(base, all_files=True).most_common(5)]
+        what = f", but {', '.join(there)}: save them as .png or .jpg" if there else ""
+        raise ValueError(f"folder:{path}: no images ({' '.join(_suffixes())}) in {base.absolute()}{what}")
+    if unread := _kinds(base):
+        notes.append(f"not read: {', '.join(f'{count:,} {kind}' for kind, count in sorted(unread.items()))}")
     masks = _masks_of(layout, names)
     files, labels = [os.path.join(base, name) for name in names[:limit]], labels[:limit]
 
     note, shape = "", (size or 0, size or 0)
     if size is None:
-        shapes = _each(path, "measuring", files, lambda at: _shape(files[at]), tell=False) or [shape]
-        shape = shapes[0]
-        if len(set(shapes)) > 1:
-            size = min(min(shape) for shape in shapes)
+        shapes = dict(_each(path, "measuring", files, lambda at: (files[at], _shape(files[at])), tell=False))
+        shape = next(iter(shapes.values()), shape)
+        if len(set(shapes.values())) > 1:
+            size, odd = _common_side(path, shapes)
             shape = size, size
-            small, large = (f(shapes, key=lambda s: s[0] * s[1]) for f in (min, max))
+            small, large = (f(shapes.values(), key=lambda s: s[0] * s[1]) for f in (min, max))
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
+            if odd:
+                high, wide = shapes[odd[0]]
+                more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+                notes.append(
+                    f"far smaller, and enlarged: {os.path.relpath(odd[0], base)} ({wide}x{high}){more}"
+                )
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
     cut, taken, broken, seen = len(files) < len(names), names[:limit], dict[int, str](), set(labels)
@@ -178,7 +198,8 @@ def _refuse_unusual(folder: Path, inside: list[str]) -> None:
     all_like = all(like) and len(inside) == sum(map(len, like))
     known = any(like) or any(map(_SPLIT.fullmatch, inside))
     alike = known and len(set.intersection(*(set(_filled(folder / name)) for name in inside))) > 1
-    if all_like or (alike and not any(any(_loose(folder / name)) for name in inside)):
+    folds = len(inside) > 1 and all(map(_FOLD.fullmatch, inside))
+    if all_like or folds or (alike and not any(any(_loose(folder / name)) for name in inside)):
         raise ValueError(
             f"folder:{folder}: {shortlist(inside)} seem to be splits, not classes, but have unusual names: "
             f"call them train/, val/ and test/, or give one of them, as in folder:{folder / inside[0]}"
@@ -231,11 +252,13 @@ def _listing(layout: Layout, limit: int | None) -> tuple[list[str], list[int], l
     """
     base, class_names = layout.base, layout.class_names
     loose = sorted(_loose(base))
-    of_class = [_image_files(base, name) if (base / name).is_dir() else [] for name in class_names]
+    of_class = _of_classes(base, class_names)
     if limit is not None and limit < (sum(map(len, of_class)) or len(loose)):
         for drawn, name in zip((loose, *of_class), ("", *class_names), strict=True):
             random.Random(name).shuffle(drawn)
     notes = [f"{', '.join(layout.stray)} beside the splits left out"] if layout.stray else []
+    if len(class_names) > 1 and (whole := [name for name in class_names if name.lower() in NO_CLASSES]):
+        notes.append(f"if {whole[0]!r} is no class but has all images: folder:{base / whole[0]}")
     if not any(of_class):
         labels, file = _annotated(layout, loose)
         return loose, labels, [*notes, f"labels from {file}"] if file else notes
@@ -269,7 +292,8 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
     masks = (top if layout.split else base.parent) / "masks"
     if not masks.is_dir() or masks == base:
         return None
-    known = {os.path.splitext(name)[0]: name for name in _image_files(masks, below)}
+    start = len(os.path.join(masks, ""))
+    known = {os.path.splitext(name[start:])[0]: name[start:] for name in _images(masks / below)}
     found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
     missing = found.count(None)
     if missing == len(found):
@@ -290,7 +314,7 @@ def _filled(folder: Path) -> list[str]:
 
 def _has_images(folder: Path) -> bool:
     """Whether there is an image inside; where one lies there directly, the others are not looked at."""
-    return any(_loose(folder)) or any(_walk(folder))
+    return any(_loose(folder)) or any(_images(folder))
 
 
 def _loose(folder: Path) -> Iterator[str]:
@@ -299,14 +323,75 @@ def _loose(folder: Path) -> Iterator[str]:
         yield from (entry.name for entry in entries if entry.is_file() and _is_image(entry.name))
 
 
-def _image_files(base: Path, below: str) -> list[str]:
-    """The images in the folder `below` of `base` and in all folders in it, named from `base`, in order."""
-    start = len(os.path.join(base, ""))
-    return sorted(found[start:] for found in _walk(base / below))
+def _of_classes(base: Path, class_names: tuple[str, ...]) -> list[list[str]]:
+    """The images of each class by torchvision, named from `base`, in order; linked twice counts once."""
+    from torchvision.datasets import ImageFolder
+
+    start, places = len(os.path.join(base, "")), {name: label for label, name in enumerate(class_names)}
+    own = {path for name in class_names if (base / name).is_dir() for path in _images(base / name)}
+    found: list[list[str]] = [[] for _ in class_names]
+    if own:
+        made = ImageFolder.make_dataset(str(base), places, is_valid_file=own.__contains__, allow_empty=True)
+        for path, label in made:
+            found[label].append(path[start:])
+    return [sorted(names) for names in found]
+
+
+def _images(folder: Path) -> Iterator[str]:
+    return (path for path in _walk(folder) if _is_image(os.path.basename(path)))
+
+
+def _kinds(folder: Path, all_files: bool = False) -> Counter[str]:
+    """Suffixes of images that are not read, or of all files that are not, and how often each is there."""
+    found = Counter[str]()
+    for path in _walk(folder):
+        suffix = os.path.splitext(path)[1].lower()
+        if suffix in _suffixes():
+            continue
+        told = suffix or "without a suffix"
+        if suffix in (*SUFFIXES, *OTHERS) or (not suffix and _begins_as_image(path)) or all_files:
+            found[told] += 1
+    return found
+
+
+def _begins_as_image(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return SIGNS.match(file.read(32)) is not None
+    except OSError:
+        return False
+
+
+@cache
+def _suffixes() -> tuple[str, ...]:
+    """Suffixes of the images that this Pillow reads."""
+    Image.init()
+    opened = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    return tuple(suffix for suffix in SUFFIXES if suffix in opened)
+
+
+def _common_side(path: str, shapes: dict[str, tuple[int, int]]) -> tuple[int, list[str]]:
+    """The shortest side there is, but for a few images that are far smaller, and these.
+
+    A twentieth of them, at least one, has no say where the next one's side is more than twice theirs. Raises
+    ValueError where the side is tiny beside what most have.
+    """
+    sides = sorted(map(min, shapes.values()))
+    robust = sides[max(1, len(sides) // 20)] if len(sides) > 2 else sides[0]
+    side, median = min(side for side in sides if 2 * side >= robust), sides[len(sides) // 2]
+    if side < TINY and 4 * side < median:
+        tiny = [file for file, shape in shapes.items() if 4 * min(shape) < median]
+        raise ValueError(
+            f"folder:{path}: {len(tiny)} of {len(shapes)} images are tiny beside the others, the first "
+            f"{tiny[0]} ({shapes[tiny[0]][1]}x{shapes[tiny[0]][0]}): move them away, or say which "
+            "size all shall "
+            "have, as in data.load(..., size=64)"
+        )
+    return side, [file for file, shape in shapes.items() if 2 * min(shape) < robust]
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    """The images in the folder and in all inside, links to folders included; each real folder once."""
+    """The files in the folder and in all inside, links to folders included; each real folder once."""
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
@@ -314,8 +399,14 @@ def _walk(folder: Path) -> Iterator[str]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted(name for name in folders if _visible(name) and not _leads_up(place, name, real))
-        yield from (os.path.join(place, name) for name in names if _is_image(name))
+        folders[:] = sorted(filter(_visible, folders))
+        for name in folders:
+            if _leads_up(place, name, real):
+                link = os.path.join(place, name)
+                raise ValueError(
+                    f"folder:{folder}: the link {link} leads back up to {os.readlink(link)}: take it away"
+                )
+        yield from (os.path.join(place, name) for name in names if _visible(name))
 
 
 def _leads_up(place: str, name: str, real: str) -> bool:
@@ -325,7 +416,7 @@ def _leads_up(place: str, name: str, real: str) -> bool:
 
 
 def _is_image(name: str) -> bool:
-    return _visible(name) and name.lower().endswith(SUFFIXES)
+    return _visible(name) and name.lower().endswith(_suffixes())
 
 
 def _visible(name: str) -> bool:
@@ -379,7 +470,7 @@ def _decode(
         return images, inside, []
     most = max(largest.values())
     if most < 1 << DEPTHS[-1]:
-        others = sorted({file for name in _filled(top) for file in _walk(top / name)} - set(files))
+        others = sorted({file for name in _filled(top) for file in _images(top / name)} - set(files))
         others = others[:: len(others) // SOME + 1]
         most = max([most, *_each(path, "measuring", others, lambda at: _deepest(others[at]), tell=False)])
     bits = next((bits for bits in DEPTHS if most < 1 << bits), 16)
@@ -417,13 +508,16 @@ def _each(
             raise
         except UnidentifiedImageError:
             failures[at] = f"{files[at]} (no image is in it, whatever its name says)"
+        except Image.DecompressionBombError as error:
+            refused = True
+            failures[at] = f"{files[at]} ({error} Scale it down)"
         except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
             # a disk that fails, or an image that is sound and too large, is no damaged file
-            whole = isinstance(error, ValueError | Image.DecompressionBombError)
-            refused |= whole or getattr(error, "errno", None) is not None
+            refused |= isinstance(error, ValueError) or getattr(error, "errno", None) is not None
             failures[at] = f"{files[at]} ({error or type(error).__name__})"
 
-    with ThreadPool(min(8, os.cpu_count() or 1)) as pool:
+    with warnings.catch_warnings(), ThreadPool(min(8, os.cpu_count() or 1)) as pool:
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # of sound scans
         done = pool.imap(one, range(len(files)), chunksize=64)
         found = list(tqdm(done, total=len(files), desc=f"{doing} images", delay=2))
     if broken is not None and not refused and len(failures) <= BROKEN * len(files):
@@ -433,7 +527,7 @@ def _each(
         more = f" and {len(failures) - NAMED} more" if len(failures) > NAMED else ""
         raise ValueError(
             f"folder:{path}: {len(failures)} of {len(files)} images can't be read: {', '.join(named)}{more}; "
-            "repair them or move them away"
+            "repair, convert or move them away"
         )
     return [each for at, each in enumerate(found) if at not in failures]
 

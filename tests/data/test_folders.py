@@ -158,7 +158,14 @@ def test_a_validation_split_is_found_by_any_of_its_names_and_two_of_a_role_are_a
 
 
 @pytest.mark.parametrize(
-    "inside", ["trainA trainB testA testB", "Trainieren Testen", "train query gallery", "train support"]
+    "inside",
+    [
+        "fold_0 fold_1 fold_2",
+        "trainA trainB testA testB",
+        "Trainieren Testen",
+        "train query gallery",
+        "train support",
+    ],
 )
 def test_splits_of_unusual_names_do_not_become_the_classes(tmp_path, inside):
     for part in inside.split():
@@ -247,17 +254,19 @@ def test_the_only_folder_of_an_unlabelled_split_is_no_class(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-def test_links_to_folders_inside_a_class_count_once_and_loops_end(tmp_path):
+def test_links_to_folders_inside_a_class_count_once_and_one_that_leads_up_is_refused(tmp_path):
     for name in ("cat/real", "dog"):
         save(tmp_path / "classes" / name / "1.png", picture(1))
     for i in range(3):
         save(tmp_path / "elsewhere" / f"{i}.png", picture(i))
     (tmp_path / "classes" / "cat" / "linked").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "classes" / "cat" / "twice").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "classes" / "cat" / "loop").symlink_to(tmp_path / "classes")
     (tmp_path / "classes" / "fox").symlink_to(tmp_path / "elsewhere")
     found = load(tmp_path / "classes")
     assert found.class_names == ("cat", "dog", "fox") and torch.bincount(found.labels).tolist() == [4, 1, 3]
+    (tmp_path / "classes" / "cat" / "loop").symlink_to(tmp_path / "classes")
+    with pytest.raises(ValueError, match=r"cat/loop leads back up to .*classes: take it away"):
+        load(tmp_path / "classes")
 
 
 @pytest.mark.parametrize(("most", "bits"), [(200, 8), (1023, 10), (4092, 12), (16383, 14), (16384, 16)])
@@ -427,6 +436,31 @@ def test_more_than_fits_is_refused_before_it_is_read(tmp_path, monkeypatch):
     assert len(load(tmp_path, limit=2)) == 2
 
 
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (3, 800), (8, 8), (900, 900)])
+def test_one_tiny_thin_or_huge_image_does_not_decide_the_size_of_all(tmp_path, height, width):
+    for i in range(9):
+        save(tmp_path / f"{i}.png", picture(i, 64, 64))
+    save(tmp_path / "odd.png", picture(9, height, width))
+    found = load(tmp_path)
+    assert found.images.shape == (10, 3, 64, 64)
+    told = f"far smaller, and enlarged: odd.png ({width}x{height})"
+    assert (told in found.source) == (min(height, width) < 64)
+    assert torch.equal(
+        found.images[:9],
+        torch.from_numpy(np.stack([picture(i, 64, 64) for i in range(9)])).permute(0, 3, 1, 2),
+    )
+
+
+def test_many_tiny_images_among_larger_ones_are_refused_and_a_size_takes_them(tmp_path):
+    for i in range(10):
+        save(tmp_path / f"{i}.png", picture(i, *((64, 64) if i > 3 else (2, 2))))
+    with pytest.raises(
+        ValueError, match=r"4 of 10 images are tiny beside the others, the first .*0\.png \(2x2\)"
+    ):
+        load(tmp_path)
+    assert load(tmp_path, size=32).images.shape == (10, 3, 32, 32)
+
+
 # Masks
 
 
@@ -466,6 +500,39 @@ def test_a_mask_of_another_size_is_refused_by_name(tmp_path):
 
 
 # What can't be read
+
+
+@pytest.mark.parametrize(
+    ("suffix", "lossy"), [(".avif", True), (".jp2", False), (".tga", False), (".mpo", True)]
+)
+def test_whatever_pillow_reads_is_read(tmp_path, suffix, lossy):
+    if suffix not in folders._suffixes():
+        pytest.skip(f"this Pillow reads no {suffix}")
+    smooth = np.full((16, 16, 3), 100, np.uint8)
+    save(tmp_path / f"1{suffix}", smooth)
+    assert np.abs(load(tmp_path).images.numpy() - 100.0).max() <= (8 if lossy else 0)
+
+
+def test_images_of_kinds_that_are_not_read_are_counted_in_the_source_and_in_the_error(tmp_path):
+    save(tmp_path / "a" / "1.png", picture(1))
+    sound = (tmp_path / "a" / "1.png").read_bytes()
+    for name in ("a/1.HEIC", "a/2.heic", "b/3.dng", "a/IMG_1", "a/notes.txt", "a/LICENSE"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(sound if name == "a/IMG_1" else b"no image")
+    found = load(tmp_path)
+    assert len(found) == 1 and found.source.endswith("; not read: 1 .dng, 2 .heic, 1 without a suffix")
+    with pytest.raises(ValueError, match=r"no images .* in .*b, but 1 \.dng: save them as \.png"):
+        load(tmp_path / "b")
+
+
+def test_a_sound_image_that_is_too_large_for_pillow_is_said_to_be_so(tmp_path, monkeypatch, recwarn):
+    for i in range(30):
+        save(tmp_path / f"{i}.png", picture(i, 16, 16))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 200)
+    assert len(load(tmp_path)) == 30 and not recwarn.list  # Pillow warns of 256
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(ValueError, match=r"256 pixels\) exceeds limit .* Scale it down"):
+        load(tmp_path)
 
 
 def test_a_few_broken_images_are_left_out_and_said_and_many_are_all_named_in_one_line(tmp_path):
