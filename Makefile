@@ -32,7 +32,7 @@ lab: environment  ## open the course in JupyterLab
 	@"$(BIN)/python" -m clutils lab $(ARGS)
 
 explorers: environment  ## write the explorers into notebooks/explorers/: pages that open with no network and no kernel
-	@"$(BIN)/python" -m clutils explore all $(ARGS)
+	@"$(BIN)/python" -m clutils.explorers all $(ARGS)
 
 test: test-environment  ## run the tests
 	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)

@@ -101,7 +101,7 @@ def record(images: str | None) -> None:
         given = evidence.arguments(evidence.chosen("real_images", "SimCLR")) | {"steps": 5 * STEPS}
         kept, every, count = records.FOLDER / "real_images_run.json", 10 * EVERY, 10_000
     pictures = data.load(images or "scenes", limit=count)
-    sample, bank, test = watcher.parts(pictures, images or "scenes")
+    sample, bank, test = watcher.evaluation_split(pictures, images or "scenes")
     small = sample.subset(slice(0, PICTURES))
     looking = watcher.Watcher(small, bank, test)
     run = training.Run(data=pictures, batch_size=128, seed=0, **given)

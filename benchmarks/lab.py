@@ -77,7 +77,7 @@ def main() -> int:
         lab.wait()
         looks.append(len(lab.current.watcher.looks))
         drawn.append(pictures_drawn())
-        booked.append(lab.current.watcher.spent / lab.run.rows[-1]["seconds"])
+        booked.append(lab.current.watcher.seconds_total / lab.run.rows[-1]["seconds"])
         return found
 
     ways = {"bare": bare, "panel": panel}

@@ -108,7 +108,7 @@ def learned_maps(
     batch_size: int = 64,
     seed: int = 0,
     every: int | None = None,
-) -> tuple[training.Run, noise_maps.Watch, dict[str, Any]]:
+) -> tuple[training.Run, noise_maps.NoiseRecorder, dict[str, Any]]:
     """Train PiNDA and keep its maps of `test` -> the run, what was watched, and a row of its settings.
 
     - settings: of `methods.PiNDA`
@@ -127,19 +127,19 @@ def learned_maps(
         seed=seed,
         method_settings=settings,
     )
-    watch = noise_maps.Watch(test, every or steps)
+    watch = noise_maps.NoiseRecorder(test, every or steps)
     watch.take(run)
     named = {name: getattr(run.method, name) for name in SHOWN} | {"rms": run.method.rms or 0.0}
     row = experiments.measured(
         run,
         ("batch_size", "steps", "seed"),
         lambda run: {name: experiments.late(run, name) for name in ("noise", "loss")},
-        on_step=watch,
+        callbacks=[watch],
     )
     return run, watch, {"augmentation": augmentation} | named | row
 
 
-def on_the_way(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
+def on_the_way(watch: noise_maps.NoiseRecorder, test: ImageSet) -> list[dict[str, Any]]:
     """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
     over all images of `test`, over those whose object is plain (without a texture), and over the others;
     and the `contrast` of the maps. For generated scenes, whose classes are textures.

@@ -1,5 +1,5 @@
-"""The command line: `python -m clutils COMMAND`: lab, train, check, map, ruler, explore, data, doctor; and
-book, slides and site, the course as files.
+"""The command line: `python -m clutils COMMAND`: lab, train, check, map, ruler, data, doctor; and book,
+slides and site, the course as files.
 
 Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what --fail-on asks about, 130
 when stopped from the keyboard; whatever went wrong is said in one line on stderr.
@@ -10,16 +10,17 @@ import sys
 from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
-from clutils.commands import book, check, data, doctor, explore, lab, map, ruler, train
-from clutils.commands.arguments import BadUsage, Parser, adding, say, unknown
+from clutils.commands import book, check, data, doctor, lab, map, ruler, train
+from clutils.commands.arguments import BadUsage, Parser, adding, demand_present, say, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     try:
-        parser = _parser()
-        options, rest = parser.parse_known_args(arguments)  # which asks the library for its names
-        options.typed = list(sys.argv[1:] if arguments is None else arguments)
+        typed = list(sys.argv[1:] if arguments is None else arguments)
+        demand_present(typed)
+        options, rest = _parser().parse_known_args(typed)  # which asks the library for its names
+        options.typed = typed
         if rest and options.command is not lab.lab:
             options.parser.error(f"unknown arguments {' '.join(rest)}{unknown(rest[0], options.parser)}")
         return options.command(options, rest) if options.command is lab.lab else options.command(options)
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
     add = adding(parser)
-    for command in (lab, train, check, map, ruler, explore, data, doctor, book):
+    for command in (lab, train, check, map, ruler, data, doctor, book):
         command.add_to(add)
     return parser
 

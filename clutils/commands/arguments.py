@@ -6,7 +6,7 @@ import argparse
 import ast
 import math
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -16,6 +16,12 @@ from clutils.files import printable
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}  # values that are no Python literals
 SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
+
+GONE = {  # (command, word) -> what is there in its place
+    ("train", "--minutes"): "use --steps",
+    ("train", "--log"): "history.csv has a row a step; a callback of training.train can log it elsewhere",
+    ("explore", "explore"): "python -m clutils.explorers writes the pages",
+}
 
 
 class BadUsage(Exception):
@@ -76,6 +82,13 @@ def adding(parser: Parser) -> Add:
         return added
 
     return add
+
+
+def demand_present(arguments: Sequence[str]) -> None:
+    """Raise BadUsage on a command or an option that earlier versions had."""
+    for word in (argument.partition("=")[0] for argument in arguments):
+        if instead := GONE.get((arguments[0], word)):
+            raise BadUsage(f"{word} is gone: {instead}")
 
 
 def unknown(argument: str, parser: Parser) -> str:

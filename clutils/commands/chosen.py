@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,32 +34,13 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
     with usage():
         usual = methods.catalogue()[method].cls.default_loss(**given["method_settings"])
         given["loss"] = chosen_loss(options.loss, options.set, usual)
-        run = training.Run(**given) if options.minutes is None else _within(options.minutes, given)
+        run = training.Run(**given)
     if len(run.data) < LEAST:
         raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least {LEAST} are needed")
     if run.differing < run.batch_size and run.kind.name == "sentences":
         few = f"of {len(run.data):,} sentences only {run.differing:,} differ"
         raise BadUsage(f"--data {options.data}: {few}, but a batch has {run.batch_size}")
     run.schedules = schedules(options.schedule, run.live())
-    return run
-
-
-def _within(minutes: float, given: dict[str, Any]) -> Run:
-    """A new run that ends after so many minutes, its data loaded before they begin."""
-    from clutils import data, processes, training
-    from clutils.training import minutes as dial
-
-    if processes.number() > 1:
-        raise BadUsage(f"--minutes {minutes:g}: {processes.number()} processes must agree: give --steps")
-    name, method = (given.get(own, getattr(training.Settings, own)) for own in ("data", "method"))
-    loaded: Any = data.load(name)
-    began = time.perf_counter()
-    suits = dial.suiting(minutes, loaded.inputs, training.device(given.get("device")), method)
-    if {"encoder", "batch_size", "optimiser"} & given.keys():  # the rate is that of these three together
-        suits.pop("learning_rate", None)
-    run = training.Run(**suits | given | {"data": loaded})
-    vars(run).update(settings=replace(run.settings, data=name))
-    dial.fit(run, minutes, began)
     return run
 
 
@@ -74,8 +53,6 @@ def resumed(folder: Path, options: argparse.Namespace) -> Run:
     from clutils.training import saved
 
     checkpoint = folder / saved.CHECKPOINT
-    if options.minutes is not None:
-        raise BadUsage(f"--minutes {options.minutes:g}: a resumed run keeps its length, or give --steps")
 
     def demand(same: bool, own: object, asked: object) -> None:
         if not same:

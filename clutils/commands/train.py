@@ -35,7 +35,6 @@ def _flags(to_train: Parser) -> None:
     """An option for each of `training.Settings`, and those of this command."""
     from clutils.measures import BY_NAME
     from clutils.settings import ranges_of
-    from clutils.training import logs
     from clutils.training.settings import Settings
 
     length = to_train.add_mutually_exclusive_group()
@@ -50,13 +49,6 @@ def _flags(to_train: Parser) -> None:
             words = own.anything or own.choices
             flag: Any = str if words else int if own.whole else float
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
-    length.add_argument(
-        "--minutes",
-        metavar="X",
-        type=float,
-        help="time for training, instead of steps: the command tries a few steps and sets their number; "
-        "encoder, batch size, optimiser and learning rate suit the time and the device unless you give them",
-    )
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"setting of the {of}, such as {name} {EXAMPLES[name]}; may be repeated"
         to_train.add_argument(name, **SETTINGS, help=help)
@@ -79,14 +71,6 @@ def _flags(to_train: Parser) -> None:
         metavar="STEPS",
         type=positive,
         help="number of steps between evaluations of --look; default: only at the start and the end",
-    )
-    to_train.add_argument(
-        "--log",
-        choices=tuple(logs.KINDS),
-        action="append",
-        default=[],
-        help="logger that also records the history in DIR; its package must be installed (wandb stays "
-        "offline unless WANDB_MODE is set); may be repeated; default: none",
     )
     to_train.add_argument("--out", metavar="DIR", required=True, help="folder to write to (required)")
     to_train.add_argument("--resume", action="store_true", help="continue the run in DIR")
@@ -146,69 +130,41 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace, folder: Path) -> int:
-    from clutils import processes, training
-    from clutils.training import interrupts, logs, noise_maps
+    from clutils import explorers, processes
+    from clutils.training import Checkpoints, noise_maps
 
-    with usage("--log"):
-        for kind in options.log:
-            logs.demand(kind)
     with processes.first_then_others():
         run = (resumed if options.resume else begun)(folder, options)
     if processes.rank():  # the first one looks, writes and says how it goes
         return 0 if run.finish(progress=False).done else 130
-    watcher = _watching(run, options)
-    _describe(run, folder)
+    watcher = _watching(run, options, folder)
+    _describe(run)
     noise = noise_maps.watching(run, folder)
-    writers = [] if noise is None else [noise.write]
-
-    def keep() -> None:
-        if run.steps_done:  # where nothing was learned the next try shall find the folder free
-            training.save_run(run, folder, writers, replace=True)
-
-    log_every = math.ceil(run.steps / 10)
-    written = [] if run.done else [logs.open(kind, run, folder) for kind in options.log]
-    asked = bool(watcher.numbers)
-    if not run.done:
-        first = asked and not run.steps_done
-        seen = watcher.look(run, free=first, few=not first)  # as it begins
-        if first:
-            run.looks[0] = dict(seen.numbers)
-            for log in written:
-                log.write(0, run.looks[0])
-
-    def on_step(run: Run) -> None:
-        if asked and (run.done or run.steps_done % (options.look_every or run.steps) == 0):
-            run.looks[run.steps_done] = dict(watcher.look(run, free=True).numbers)  # it takes what it takes
-        elif watcher.due(run):  # a few percent of the time: for the replay
-            watcher.look(run, few=True)
-        for log in written:
-            log.write(run.steps_done, run.rows[-1] | run.looks.get(run.steps_done, {}))
-        if noise is not None:
-            noise(run)
-        if not sys.stdout.isatty() and run.steps_done % log_every == 0:  # in a log, lines instead of a bar
-            say(f"step {run.steps_done} of {run.steps}: {_loss(run)}")
-        if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
-            keep()
-
+    noises = [] if noise is None else [noise]
+    data: Any = run.data  # the command's is a set, with a source
+    source = f"{data.source}. All images on a map: {command}" if (command := _map(run, folder)) else ""
+    callbacks = [
+        explorers.Replay(watcher, folder, source=source),
+        watcher,
+        *noises,
+        Checkpoints(folder, options.checkpoint_every, [noise.write for noise in noises]),
+    ]
+    bar = sys.stdout.isatty()
     try:
-        try:
-            run.finish(on_step, progress=sys.stdout.isatty())
-        finally:  # also of a run that broke: what was learned until then
-            with interrupts.deferred():
-                keep()
-            for log in written:
-                log.close()
-        if run.steps_done:
-            say(_evaluated(run, folder, watcher))
+        run.finish(callbacks if bar else [_in_a_log, *callbacks], progress=bar)
     except KeyboardInterrupt:
         say(f"clutils: stopped{_left_out(run, folder)}", sys.stderr)
         return 130
+    if run.steps_done:
+        seen = watcher.looks[-1]
+        knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
+        say(f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}")
     kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if run.steps_done else "")
     say(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
     if not run.done:
         say("clutils: stopped; the same command with --resume goes on from here", sys.stderr)
         return 130
-    if command := _map(run, folder):
+    if command:
         given = ["--data", str(run.configuration["data"]), "--out", str(folder / "report.html")]
         check = printable(shlex.join(["python", "-m", "clutils", "check", str(folder), *given]))
         say(f"this encoder checked on your images: {check}")
@@ -216,20 +172,10 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
     return 0
 
 
-def _evaluated(run: Run, folder: Path, watcher: Watcher) -> str:
-    """Evaluate the run as the training lab does, write that and the replay, and say it.
-
-    The replay's maps begin where this process did; its curves are of all steps.
-    """
-    from clutils import explorers
-
-    seen = watcher.look(run, few=True)
-    data: Any = run.data  # the command's is a set, with a source
-    source = f"{data.source}. All images on a map: {command}" if (command := _map(run, folder)) else ""
-    for write in (watcher.write_last, explorers.replay_writer(watcher, source=source)):
-        write(run, folder)
-    knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
-    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}"
+def _in_a_log(run: Run) -> None:
+    """A line at each tenth of the steps, in place of a bar."""
+    if run.steps_done % math.ceil(run.steps / 10) == 0:
+        say(f"step {run.steps_done} of {run.steps}: {_loss(run)}")
 
 
 def _map(run: Run, folder: Path) -> str:
@@ -242,7 +188,7 @@ def _map(run: Run, folder: Path) -> str:
 
 
 def _left_out(run: Run, folder: Path) -> str:
-    """What a run that was stopped behind its last step has not written, and how to get it; "" if nothing."""
+    """The files that a run stopped behind its last step has not written, and how to get them; or ""."""
     from clutils import explorers
     from clutils.training import saved
 
@@ -259,26 +205,22 @@ def _left_out(run: Run, folder: Path) -> str:
     )
 
 
-def _watching(run: Run, options: argparse.Namespace) -> Watcher:
+def _watching(run: Run, options: argparse.Namespace, folder: Path) -> Watcher:
     """The watcher of a run, for the replay and for the numbers that --look and --look-every ask for."""
     from clutils import training
 
+    every = options.look_every or (run.steps if options.look else None)
     with usage("--look"):
-        made = training.watching(run, run.configuration["data"], numbers=options.look or ())
+        name, numbers = run.configuration["data"], options.look or ()
+        made = training.watching(run, name, numbers=numbers, every=every, folder=folder)
     if options.look is None and options.look_every is not None:
         made.numbers = ("rankme", "knn") if made.measures_knn else ("rankme",)
     return made
 
 
-def _describe(run: Run, folder: Path) -> None:
-    """Write and say what is about to train; a resumed run lists its history so far again."""
+def _describe(run: Run) -> None:
     from clutils import processes
-    from clutils.training import saved
 
-    if not run.done:
-        saved.describe(run, folder)
-    if run.steps_done:
-        saved.list_steps(run, folder)
     shared = f", {processes.number()} processes" if processes.number() > 1 else ""
     data: Any = run.data  # the command's is a set, with a source
     what = f"{run.configuration['method']} with {run.loss} on {data.source}"
@@ -287,8 +229,6 @@ def _describe(run: Run, folder: Path) -> None:
 
 
 def _loss(run: Run) -> str:
-    if not run.rows:
-        return "no loss yet"
-    last = run.rows[-1]
-    chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
-    return f"loss {last['loss']:.4f}{chance}"
+    from clutils.training import callbacks
+
+    return callbacks.in_words(run)

@@ -21,11 +21,11 @@ def measured(
     settings: Sequence[str],
     after: Callable[[Run], Row],
     before: Callable[[Run], Row] | None = None,
-    on_step: Callable[[Run], object] | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> Row:
     """Train a run to its end -> a row: these of its settings, what was measured before it, and after it."""
     first = {} if before is None else before(run)
-    run.finish(on_step, progress=False)
+    run.finish(callbacks, progress=False)
     now = vars(run.settings) | {"steps": run.steps_done}
     return {name: now[name] for name in settings} | first | after(run)
 

@@ -13,12 +13,12 @@ from clutils.explorers.controls import EXPLORERS, NAMES
 from clutils.explorers.pages import (
     REPLAY,
     Frame,
+    Replay,
     frame,
     index,
     module,
     page,
     qr_code,
-    replay_writer,
     write,
     write_index,
 )
@@ -29,6 +29,7 @@ __all__ = [
     "NAMES",
     "REPLAY",
     "Frame",
+    "Replay",
     "frame",
     "index",
     "module",
@@ -36,7 +37,6 @@ __all__ = [
     "page",
     "photo_map",
     "qr_code",
-    "replay_writer",
     "write",
     "write_index",
 ]

@@ -4,7 +4,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,21 +128,29 @@ def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None
     files.write_atomically(path, page(name, settings, **further))
 
 
-def replay_writer(
-    watcher: Watcher, title: str | None = None, source: str = ""
-) -> Callable[[Run, Path], None]:
-    """For `training.save_run`: what writes replay.html, the run as this watcher saw it.
+class Replay:
+    """A callback that writes replay.html at the end of a run: the run as this watcher saw it.
 
+    Its `write` is for `training.save_run`.
+
+    - folder: where it is written; None = nowhere but by `write`
     - title: None = the method and its loss; source: what the data really is, "" = as the data itself says
     """
 
-    def write_page(run: Run, folder: Path) -> None:
-        what = f"{run.configuration['method']} with {run.loss}" if title is None else title
-        said = source or getattr(run.data, "source", "")
-        shown = replay.of_run(run.history, watcher.looks, watcher.pictures, what, said)
-        write(folder / REPLAY, "run", run=shown)
+    def __init__(
+        self, watcher: Watcher, folder: str | Path | None = None, title: str | None = None, source: str = ""
+    ) -> None:
+        self.watcher, self.folder, self.title, self.source = watcher, folder, title, source
 
-    return write_page
+    def after_run(self, run: Run) -> None:
+        if self.folder is not None and run.steps_done:
+            self.write(run, Path(self.folder))
+
+    def write(self, run: Run, folder: Path) -> None:
+        what = f"{run.configuration['method']} with {run.loss}" if self.title is None else self.title
+        said = self.source or getattr(run.data, "source", "")
+        shown = replay.of_run(run.history, self.watcher.looks, self.watcher.pictures, what, said)
+        write(folder / REPLAY, "run", run=shown)
 
 
 @dataclass(frozen=True, repr=False)

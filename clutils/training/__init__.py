@@ -1,7 +1,7 @@
 """Training: `train` makes a run and takes its steps, `resume` goes on with one that was saved."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from clutils import views
 from clutils.data import SentenceSet, sentences
-from clutils.training import checkpoint, noise_maps
+from clutils.training import callbacks, checkpoint, noise_maps
+from clutils.training.callbacks import Checkpoints
 from clutils.training.devices import device
 from clutils.training.run import Run
 from clutils.training.saved import save_run
@@ -19,10 +20,12 @@ from clutils.training.watcher import Watcher, watching
 
 __all__ = [
     "FAST_STEPS",
+    "Checkpoints",
     "Cosine",
     "Run",
     "Settings",
     "Watcher",
+    "callbacks",
     "device",
     "fast",
     "fewer",
@@ -39,15 +42,13 @@ FAST_STEPS = 10
 
 
 @described
-def train(
-    *settings: Any, on_step: Callable[[Run], object] | None = None, progress: bool = True, **by_name: Any
-) -> Run:
-    """`Run(...)`, then `run.finish(on_step, progress)`.
+def train(*settings: Any, callbacks: Iterable[Any] = (), progress: bool = True, **by_name: Any) -> Run:
+    """`Run(...)`, then `run.finish(callbacks, progress)`.
 
     Its arguments are those of `Run`, and two more:
 
     {settings}
-    - on_step: called with the run after each step
+    - callbacks: what acts before, between and after the steps, as in `Run.finish`
     - progress: show a bar with the loss and its chance level, where it has one, on stdout
 
     With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 10 steps and says so.
@@ -55,7 +56,7 @@ def train(
     run = Run(*settings, **by_name)
     if shorter := shorten(run):
         print(shorter)
-    return run.finish(on_step, progress)
+    return run.finish(callbacks, progress)
 
 
 def resume(

@@ -12,12 +12,14 @@ from __future__ import annotations
 import atexit
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
+
+from clutils.training.callbacks import after_step, around, checked
 
 if TYPE_CHECKING:
     from clutils.training.run import Run
@@ -29,9 +31,9 @@ class Background:
     """A run, and the thread that trains it and alone touches it meanwhile.
 
     - run: from `training.Run`; it may have steps behind it
-    - on_step: called with the run after each step, in the training thread
-    - on_refused: called likewise with the ValueError of a step that was not taken; returns whether to go on,
-      with what it changed
+    - callbacks: as of `Run.finish`, called in the training thread
+    - on_refused: called there with the ValueError of a step that was not taken; returns True to go on, with
+      what it changed
 
     `.error` is the exception that ended the training, None where there was none. `Background.now` is the one
     that trains in this process, None where none does.
@@ -42,10 +44,10 @@ class Background:
     def __init__(
         self,
         run: Run,
-        on_step: Callable[[Run], object] | None = None,
+        callbacks: Iterable[Any] = (),
         on_refused: Callable[[ValueError], bool] | None = None,
     ) -> None:
-        self.run, self.on_step, self.on_refused = run, on_step, on_refused
+        self.run, self.callbacks, self.on_refused = run, checked(callbacks), on_refused
         self.error: BaseException | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -133,9 +135,10 @@ class Background:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
-            while not self._stopping and not self.run.done:
-                self._do_posted()
-                self._step()
+            with around(self.callbacks, self.run):
+                while not self._stopping and not self.run.done:
+                    self._do_posted()
+                    self._step()
         except BaseException as error:
             self.error = error
         if not self.run.done:  # else its last step did
@@ -154,8 +157,7 @@ class Background:
             if self.on_refused is None or not self.on_refused(error):
                 raise
             return
-        if self.on_step is not None:
-            self.on_step(self.run)
+        after_step(self.callbacks, self.run)
 
     def _do_posted(self) -> None:
         while self._posted:

@@ -1,8 +1,8 @@
 """Noise maps: what PiNDA's generator makes of some images, taken along a run and kept in a file.
 
-watch = noise_maps.Watch(images, every=30)
-training.train(method="pinda", ..., on_step=watch)
-watch.maps.save("maps.npz")                    # the maps as they were learned, step by step
+recorder = noise_maps.NoiseRecorder(images, every=30)
+training.train(method="pinda", ..., callbacks=[recorder])
+recorder.maps.save("maps.npz")                 # the maps as they were learned, step by step
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WATCHED, MOMENTS = 8, 20  # how many images are in it, and how many times along 
 
 
 @dataclass
-class Maps:
+class NoiseMaps:
     """The noise of the same N images at T moments of a run.
 
     steps     (T,) how many steps the run had done
@@ -50,8 +50,11 @@ class Maps:
         files.write_atomically(path, partial(np.savez_compressed, **known, **half))
 
 
-def load(path: str | Path) -> Maps:
-    """What `Maps.save` wrote. Raises FileNotFoundError where there is no file, ValueError on any other."""
+def load(path: str | Path) -> NoiseMaps:
+    """Read a file of `NoiseMaps.save`.
+
+    Raises FileNotFoundError where there is no file, ValueError on any other file.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(f"noise_maps.load: there is no file {path}")
     try:
@@ -60,7 +63,7 @@ def load(path: str | Path) -> Maps:
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"noise_maps.load: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
-    return Maps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
+    return NoiseMaps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
 
 
 def of(
@@ -82,9 +85,8 @@ def _images(pictures: Tensor | ImageSet) -> Tensor:
     return pictures if isinstance(pictures, Tensor) else pictures.images
 
 
-class Watch:
-    """Called with a run after each of its steps, keeps the maps of some images: before its first step that
-    it sees, after every `every` steps, and after the last.
+class NoiseRecorder:
+    """A callback that keeps the noise maps of some images, after every `every` steps and after the last.
 
     - pictures: (N, C, H, W) uint8, or an ImageSet
     """
@@ -94,7 +96,7 @@ class Watch:
         self.every = every
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def __call__(self, run: Run) -> None:
+    def after_step(self, run: Run) -> None:
         if run.steps_done % self.every == 0 or run.done:
             self.take(run)
 
@@ -103,7 +105,7 @@ class Watch:
         generator: Any = run.method.noise
         self.taken[run.steps_done] = of(generator, self.pictures)
 
-    def go_on(self, maps: Maps, steps_done: int | None = None) -> None:
+    def go_on(self, maps: NoiseMaps, steps_done: int | None = None) -> None:
         """Keep what was taken before, as from a file of the same run; steps_done: nothing after this step."""
         for step, scale, mean in zip(maps.steps, maps.scale, maps.mean, strict=True):
             if steps_done is None or step <= steps_done:
@@ -114,22 +116,22 @@ class Watch:
         self.maps.save(folder / FILE)
 
     @property
-    def maps(self) -> Maps:
+    def maps(self) -> NoiseMaps:
         steps = sorted(self.taken)
         scale, mean = (torch.stack([self.taken[step][i] for step in steps]) for i in (0, 1))
-        return Maps(steps, self.pictures, scale, mean)
+        return NoiseMaps(steps, self.pictures, scale, mean)
 
 
-def watching(run: Run, folder: str | Path) -> Watch | None:
-    """For PiNDA on images: the maps of the first 8, twenty times along the run; None for other runs.
+def watching(run: Run, folder: str | Path) -> NoiseRecorder | None:
+    """A recorder of the first 8 images, twenty times along a run of PiNDA on images; None for other runs.
 
     - folder: a run that was resumed goes on with the maps of its file in there
     """
     if not hasattr(run.method, "noise") or run.images.ndim != 4:
         return None
-    watch = Watch(run.images[:WATCHED], every=math.ceil(run.steps / MOMENTS))
+    recorder = NoiseRecorder(run.images[:WATCHED], every=math.ceil(run.steps / MOMENTS))
     if run.steps_done and (Path(folder) / FILE).is_file():
-        watch.go_on(load(Path(folder) / FILE), run.steps_done)
+        recorder.go_on(load(Path(folder) / FILE), run.steps_done)
     else:
-        watch.take(run)
-    return watch
+        recorder.take(run)
+    return recorder

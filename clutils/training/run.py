@@ -11,10 +11,8 @@ take cuDNN's default, TF32. In one process and uncompiled, the processor waits f
 
 from __future__ import annotations
 
-import math
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -28,6 +26,7 @@ from clutils import data as datasets
 from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
+from clutils.training.callbacks import Progress, after_step, around, checked
 from clutils.training.settings import COLUMNS, described
 from clutils.training.state import RunState
 from clutils.training.step import step
@@ -80,35 +79,23 @@ class Run(RunState):
     def done(self) -> bool:
         return self.steps_done >= self.steps
 
-    def finish(self, on_step: Callable[[Run], object] | None = None, progress: bool = True) -> Run:
+    def finish(self, callbacks: Iterable[Any] = (), progress: bool = True) -> Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
 
-        Raises ValueError while another run trains in this process. on_step, progress: see `train`.
-        """
-        from tqdm import tqdm
+        - callbacks: objects with `before_run`, `after_step` or `after_run` (see `training.callbacks`), or
+          functions that are called with the run after each step; in this order
+        - progress: show a bar with the loss and its chance level, where it has one, on stdout
 
-        gradients = torch.is_grad_enabled()
-        form = "{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}"
-        shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
-        with (
-            self.alone(),  # first: a run that is refused shows no bar
-            tqdm(total=self.steps, initial=self.steps_done, disable=not progress, **shown) as bar,
-        ):
+        Raises ValueError while another run trains in this process, and on what is no callback.
+        """
+        every, gradients = [*checked(callbacks), Progress(progress)], torch.is_grad_enabled()
+        with self.alone(), around(every, self):
             try:
                 while not self.done:
-                    row = self.step()
-                    chance = "" if math.isnan(row["chance"]) else f", chance {row['chance']:.3f}"
-                    bar.set_postfix_str(f"loss {row['loss']:.3f}{chance}", refresh=False)
-                    bar.update()
-                    if self.steps_done == 1:
-                        for said in filter(None, (self.equal_views(), self.method.hindrance(self.kind))):
-                            tqdm.write(said, file=sys.stdout)
-                    if on_step is not None:
-                        on_step(self)
+                    self.step()
+                    after_step(every, self)
             except KeyboardInterrupt:
                 torch.set_grad_enabled(gradients)  # it may have come where torch switches them back on
-                bar.close()
-                print(f"stopped after {self.steps_done} of {self.steps} steps; what was learned is kept")
             finally:
                 if not self.done:  # else its last step did
                     self.give_back_memory()

@@ -123,13 +123,12 @@ def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), repla
     >>> watcher = training.watching(run, "digits")
     >>> while not run.done:
     ...     run.step()
-    ...     if watcher.due(run):
-    ...         watcher.look(run)
-    >>> training.save_run(run, "runs/mine", [watcher.write, explorers.replay_writer(watcher)])
+    ...     watcher.after_step(run)
+    >>> training.save_run(run, "runs/mine", [watcher.write, explorers.Replay(watcher).write])
 
     - writers: called with the run and the folder before the checkpoint is written. There are `Watcher.write`
-      (measured.csv and map.npz), `noise_maps.Watch.write` (noise_maps.npz), `logs.writer("tensorboard")` and
-      `explorers.replay_writer(watcher)` (replay.html)
+      (measured.csv and map.npz), `noise_maps.NoiseRecorder.write` (noise_maps.npz) and
+      `explorers.Replay.write` (replay.html)
     - replace: the folder may have files of this run from earlier, as of a checkpoint on the way; each is
       replaced at once and whole. config.json says where this part of the run began, and stays
 

@@ -1,8 +1,7 @@
 """Periodic evaluation during training, limited to 8 % of its time: effective rank, kNN accuracy, a PCA map.
 
 watcher = watching(run, "scenes")
-if watcher.due(run):                   # not while watching has had more than its share of the time
-    watcher.look(background.call(snapshot).result())
+run.finish([watcher])                  # it looks while it has had less than its share of the time
 watcher.table                          # step, knn, effective_rank
 
 In a loop of one's own, on any encoder:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 SAMPLE, BANK, TEST = 500, 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views, and by which fresh statistics settle
-SHARE = 0.08  # of the training's seconds that may be `spent` when a look takes more
+SHARE = 0.08  # of the training's seconds that watching and drawing may take
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
@@ -100,6 +99,11 @@ class Watcher:
     - bank, test: labelled images that vote, and test images; without a bank no kNN; test None = the sample
     - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
+    - folder: where a run that it is a callback of gets measured.csv and map.npz at its end; None = nowhere
+
+    As a callback (`run.finish([watcher])`) it looks before the first step, within its share of the time, and
+    after the last step. With numbers and `every` it measures those every so many steps and at both ends,
+    whatever that takes; they are then columns of the run's history.
 
     All but `head_uniformity` is measured by the encoder's features, before the head. A look computes on a
     copy of the weights: the run is to the bit what it would be unwatched. Of an encoder that has seen no
@@ -115,16 +119,15 @@ class Watcher:
         test: SampleSet | None = None,
         every: int | None = None,
         numbers: Iterable[str] = (),
+        folder: str | Path | None = None,
     ) -> None:
         test = pictures if test is None else test
         within("Watcher", "every", every, 1, whole=True, also=(None,))
-        self.pictures, self.every = pictures, every
+        self.pictures, self.every, self.folder = pictures, every, folder
         self.measures_knn = _labelled(bank, test)
         self._votes = (test, bank) if bank is not None and self.measures_knn else None  # test images, voters
-        self.looked = 0.0  # seconds, of all looks beside a run that trains
-        self.spent = (
-            0.0  # those, and what a caller adds that draws: the run waits for Python's lock meanwhile
-        )
+        self.seconds_looking = 0.0  # of all looks beside a run that trains
+        self.seconds_total = 0.0  # those, and what a caller adds that draws
         self.ceiling: int | None = None  # of the effective rank, min(N - 1, D); None before the first look
         self.numbers = demand_known(numbers)
         for name in self.numbers:
@@ -147,23 +150,54 @@ class Watcher:
 
     # ---- when ------------------------------------------------------------------------------------------
 
-    def room(self, run: Run) -> bool:
-        """Whether watching has had less than its share of the time that the run has trained for."""
-        return self.spent < SHARE * _trained(run) + CREDIT
+    def has_budget(self, run: Run) -> bool:
+        """True while watching has had less than its share of the time that the run has trained for."""
+        return self.seconds_total < SHARE * _trained(run) + CREDIT
 
-    def due(self, run: Run) -> bool:
-        """Whether to look now: `every` steps after the last time, within half of the share."""
+    def is_due(self, run: Run, every: int = 1) -> bool:
+        """True where a look was requested, or `every` steps have passed and half of the share is left."""
         since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
-        affordable = self.looked < SHARE / 2 * _trained(run) and self.room(run)
-        return self.wanted(run) or (since >= (self.every or 1) and affordable)
+        affordable = self.seconds_looking < SHARE / 2 * _trained(run) and self.has_budget(run)
+        return self.is_requested(run) or (since >= every and affordable)
 
-    def want(self, step: int) -> None:
+    def request(self, step: int) -> None:
         """Have the run looked at when it is at this step or beyond, also where the share is used up."""
         self._wanted = step
 
-    def wanted(self, run: Run) -> bool:
-        """Whether a look that was wanted is due."""
+    def is_requested(self, run: Run) -> bool:
+        """True where a look that was requested is due."""
         return self._wanted is not None and run.steps_done >= self._wanted
+
+    # ---- as a callback ---------------------------------------------------------------------------------
+
+    def before_run(self, run: Run) -> None:
+        if not run.done and not self._has_seen(run):
+            first = bool(self.numbers) and not run.steps_done
+            self._record(run) if first and self.every else self.look(run, free=first, few=not first)
+
+    def after_step(self, run: Run) -> None:
+        if self.numbers and self.every:
+            if run.done or run.steps_done % self.every == 0:
+                self._record(run)
+            elif self.is_due(run):
+                self.look(run, few=True)
+        elif self.is_due(run, self.every or 1):
+            self.look(run)
+
+    def after_run(self, run: Run) -> None:
+        if not run.steps_done:
+            return
+        if not self._has_seen(run):
+            self.look(run, free=True, few=bool(self.every))
+        if self.folder is not None:
+            self.write(run, Path(self.folder), last=True)
+
+    def _has_seen(self, run: Run) -> bool:
+        return bool(self._looks) and self.looks[-1].step == run.steps_done
+
+    def _record(self, run: Run) -> None:
+        """Look at it, and put the numbers into its history."""
+        run.looks[run.steps_done] = dict(self.look(run, free=True).numbers)
 
     # ---- what ------------------------------------------------------------------------------------------
 
@@ -222,8 +256,8 @@ class Watcher:
         if self._wanted is not None and seen.step >= self._wanted:
             self._wanted = None
         if not free:
-            self.looked += look.seconds
-            self.spent += look.seconds
+            self.seconds_looking += look.seconds
+            self.seconds_total += look.seconds
         return look
 
     def raw(self) -> float:
@@ -252,21 +286,18 @@ class Watcher:
 
     # ---- into a folder ---------------------------------------------------------------------------------
 
-    def write(self, run: Run, folder: Path) -> None:
-        """Write all looks, and one at the run as it is now: measured.csv and map.npz, for `save_run`."""
-        self._write(run, folder, self.table.columns)
+    def write(self, run: Run, folder: Path, last: bool = False) -> None:
+        """Write all looks, and one at the run as it is now: measured.csv and map.npz, for `save_run`.
 
-    def write_last(self, run: Run, folder: Path) -> None:
-        """The same of the look at the run as it is now alone; its further numbers are left to the history."""
-        self._write(run, folder, saved.COLUMNS, last=1)
-
-    # ---- inside ----------------------------------------------------------------------------------------
-
-    def _write(self, run: Run, folder: Path, columns: Iterable[str], last: int = 0) -> None:
-        if not self._looks or self.looks[-1].step != run.steps_done:
+        - last: only the look at the run as it is now, without its further numbers
+        """
+        if not self._has_seen(run):
             self.look(run, free=True)
         assert self.map is not None  # it has just looked
-        saved.add_evaluations(folder, self.table[[*columns]][-last:], self.map)
+        table = self.table[[*saved.COLUMNS]][-1:] if last else self.table
+        saved.add_evaluations(folder, table, self.map)
+
+    # ---- inside ----------------------------------------------------------------------------------------
 
     def _judged(self, features: Callable[[SampleSet], Tensor]) -> measures.Features | None:
         """The test images and the bank by their features; None where there are no labels."""
@@ -305,10 +336,10 @@ def aligned(positions: np.ndarray, before: np.ndarray) -> np.ndarray:
     return (moved @ left @ right + centre).astype(np.float32)
 
 
-def parts(
+def evaluation_split(
     pictures: SampleSet, name: str | None = None
 ) -> tuple[SampleSet, SampleSet | None, SampleSet | None]:
-    """What a run on these images is watched by: the sample, and for kNN the bank and the test images.
+    """The sample that a run on these images is watched by, and for kNN the bank and the test images.
 
     - name: of the set, as `data.load` knows it: then its test part is the test images and the sample. Without
       a name or such a part, some of the images themselves are, drawn at random but always the same:
@@ -332,7 +363,7 @@ def parts(
 
 def watching(run: Run, name: str | None = None, **settings: Any) -> Watcher:
     """The watcher of a run. name: of its set, as `data.load` knows it; settings: of `Watcher`."""
-    return Watcher(*parts(_as_set(run), name), **settings)
+    return Watcher(*evaluation_split(_as_set(run), name), **settings)
 
 
 def _as_set(run: Run) -> SampleSet:

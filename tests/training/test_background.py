@@ -19,7 +19,7 @@ LONG = 60.0  # seconds that nothing here takes: a test that would hang fails ins
 
 
 class Gate:
-    """`on_step` of a run that waits, after this step, until it is let go."""
+    """A callback of a run that waits, after this step, until it is let go."""
 
     def __init__(self, after: int) -> None:
         self.after, self.reached, self.go = after, threading.Event(), threading.Event()
@@ -33,7 +33,7 @@ class Gate:
 def held(after: int, steps: int, **settings) -> tuple[Background, Gate]:
     """A run that trains in the background, and waits at the gate after this step."""
     gate = Gate(after)
-    background = Background(small(steps=steps, **settings), on_step=gate).start()
+    background = Background(small(steps=steps, **settings), callbacks=[gate]).start()
     assert gate.reached.wait(LONG)
     return background, gate
 
@@ -229,7 +229,7 @@ def test_a_callback_that_breaks_ends_the_run_after_its_step_and_is_kept():
     def breaks(run: training.Run) -> None:
         raise ValueError("no figure")
 
-    background = Background(small(steps=3), on_step=breaks).start()
+    background = Background(small(steps=3), callbacks=[breaks]).start()
     with pytest.raises(ValueError, match="no figure"):
         background.wait(LONG)
     assert background.run.steps_done == 1 and len(background.run.history) == 1
@@ -238,7 +238,7 @@ def test_a_callback_that_breaks_ends_the_run_after_its_step_and_is_kept():
 
 
 def test_a_callback_may_stop_the_run_itself():
-    background = Background(small(steps=9), on_step=lambda run: run.steps_done == 2 and background.stop())
+    background = Background(small(steps=9), callbacks=[lambda run: run.steps_done == 2 and background.stop()])
     assert background.start().wait(LONG) and background.run.steps_done == 2
 
 
@@ -263,7 +263,7 @@ def test_torch_has_the_run_s_threads_in_its_steps_and_as_many_as_before_for_ever
 
 def test_the_history_is_whole_while_it_grows():
     grown, last = threading.Event(), 0
-    background = Background(small(steps=100_000), on_step=lambda _: grown.set()).start()
+    background = Background(small(steps=100_000), callbacks=[lambda _: grown.set()]).start()
     while last < 12:
         assert grown.wait(LONG)  # not in a circle: that would take the interpreter from the run, for minutes
         grown.clear()
@@ -278,7 +278,7 @@ def test_a_process_ends_in_peace_while_a_run_trains():
     code = (
         "import threading; from tests.runs import small; from clutils.training.background import Background\n"
         "stepped = threading.Event()\n"
-        "background = Background(small(steps=100_000), on_step=lambda _: stepped.set()).start()\n"
+        "background = Background(small(steps=100_000), callbacks=[lambda _: stepped.set()]).start()\n"
         "stepped.wait()\n"
         "print(background.running)"
     )

@@ -144,11 +144,11 @@ def test_however_a_run_ends_it_gives_back(libc, monkeypatch):
 
         libc.told.clear()
         with pytest.raises(ZeroDivisionError) if raised is ZeroDivisionError else contextlib.nullcontext():
-            small(steps=3).finish(on_step, progress=False)
+            small(steps=3).finish([on_step], progress=False)
         assert libc.told == [*STEP, *AFTER, "trim"]
     for steps in (1, 3):  # one that is done, and one that fails
         libc.told.clear()
-        background = Background(small(steps=steps), on_step=lambda run: run.done or 1 / 0).start()
+        background = Background(small(steps=steps), callbacks=[lambda run: run.done or 1 / 0]).start()
         with pytest.raises(ZeroDivisionError) if steps > 1 else contextlib.nullcontext():
             background.wait()
         assert libc.told == [*STEP, *AFTER, "trim"]

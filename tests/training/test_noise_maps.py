@@ -36,7 +36,7 @@ def test_taking_maps_neither_draws_from_nor_moves_the_global_random_numbers():
 
 def test_watching_a_run_keeps_a_map_every_so_many_steps_and_the_last_and_does_not_change_the_run():
     alone, watched = run_of(7), run_of(7)
-    watch = noise_maps.Watch(SCENES.images[:4], every=3)
+    watch = noise_maps.NoiseRecorder(SCENES.images[:4], every=3)
     watch.take(watched)
     watched.finish(watch, progress=False)
     alone.finish(progress=False)
@@ -51,7 +51,7 @@ def test_watching_a_run_keeps_a_map_every_so_many_steps_and_the_last_and_does_no
 
 def test_maps_come_back_from_their_file_to_half_precision(tmp_path):
     run = run_of(2, learned_mean=True)
-    watch = noise_maps.Watch(SCENES, every=1)
+    watch = noise_maps.NoiseRecorder(SCENES, every=1)
     run.finish(watch, progress=False)
     watch.maps.save(tmp_path / "maps.npz")
     back = noise_maps.load(tmp_path / "maps.npz")

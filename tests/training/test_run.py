@@ -305,7 +305,7 @@ def test_a_keyboard_interrupt_keeps_what_was_learned_and_the_run_can_go_on(where
             raise KeyboardInterrupt
 
     trouble = Trouble(at=4 if where == "in a step" else 0, how="interrupt")
-    run = training.train(data=DIGITS, batch_size=32, steps=6, loss=trouble, on_step=interrupt)
+    run = training.train(data=DIGITS, batch_size=32, steps=6, loss=trouble, callbacks=[interrupt])
     printed = capsys.readouterr()
     assert printed.out.endswith("stopped after 3 of 6 steps; what was learned is kept\n")
     assert "Traceback" not in printed.out and printed.err == ""
@@ -335,7 +335,7 @@ def test_progress_shows_the_loss_and_its_chance_level_on_stdout_alone(capsys):
 def test_train_is_run_and_step_and_calls_back_after_each(capsys):
     calls = []
     run = training.train(
-        data=DIGITS, batch_size=32, steps=4, on_step=lambda run: calls.append(run.steps_done)
+        data=DIGITS, batch_size=32, steps=4, callbacks=[lambda run: calls.append(run.steps_done)]
     )
     assert calls == [1, 2, 3, 4]
     assert same(weights(run), weights(advance(small(steps=4), 4)))

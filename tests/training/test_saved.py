@@ -154,7 +154,9 @@ def test_a_loop_of_ones_own_leaves_what_the_command_leaves(tmp_path, capsys):
     while not run.done:
         run.step()
         training.save_run(run, tmp_path / "own", replace=True)
-    training.save_run(run, tmp_path / "own", [watcher.write_last, explorers.replay_writer(watcher)], True)
+    training.save_run(run, tmp_path / "own", [], True)
+    watcher.write(run, tmp_path / "own", last=True)
+    explorers.Replay(watcher).write(run, tmp_path / "own")
     one, other = ({path.name: path for path in (tmp_path / name).iterdir()} for name in ("command", "own"))
     assert sorted(one) == sorted(other)
     for name in ("measured.csv", "config.json"):  # a map is turned to the one before it, wherever that was

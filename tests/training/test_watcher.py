@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clutils import data, maps, measures
-from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts, snapshot
+from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, evaluation_split, snapshot
 from tests.runs import DIGITS, advance, small
 
 SAMPLE, BANK, TEST = DIGITS.subset(slice(0, 40)), DIGITS.subset(slice(40, 80)), DIGITS.subset(slice(80, 100))
@@ -81,48 +81,46 @@ def test_looks_and_drawing_wait_while_they_had_more_than_their_share():
     run, watcher = small(), Watcher(SAMPLE, BANK, TEST)
     run.rows = [{"seconds": 10.0}]
     run.steps_done = 50
-    assert watcher.due(run) and watcher.room(run)
-    watcher.looked = watcher.spent = 0.99 * SHARE / 2 * 10
-    assert watcher.due(run)
-    watcher.looked = watcher.spent = 1.01 * SHARE / 2 * 10
-    assert not watcher.due(run) and watcher.room(run)  # the other half is the drawing's
-    watcher.spent += SHARE / 2 * 10 + CREDIT
-    assert not watcher.room(run)
+    assert watcher.is_due(run) and watcher.has_budget(run)
+    watcher.seconds_looking = watcher.seconds_total = 0.99 * SHARE / 2 * 10
+    assert watcher.is_due(run)
+    watcher.seconds_looking = watcher.seconds_total = 1.01 * SHARE / 2 * 10
+    assert not watcher.is_due(run) and watcher.has_budget(run)  # the other half is the drawing's
+    watcher.seconds_total += SHARE / 2 * 10 + CREDIT
+    assert not watcher.has_budget(run)
     run.rows = [{"seconds": 100.0}]
-    assert watcher.due(run) and watcher.room(run)
+    assert watcher.is_due(run) and watcher.has_budget(run)
 
 
 def test_a_look_that_is_wanted_is_due_at_its_step_whatever_was_spent_and_is_counted():
     run, watcher = small(), Watcher(SAMPLE, BANK, TEST, every=50)
     run.rows = [{"seconds": 1.0}]
-    watcher.spent += 100.0
-    watcher.want(12)
+    watcher.seconds_total += 100.0
+    watcher.request(12)
     run.steps_done = 11
-    assert not watcher.due(run) and not watcher.wanted(run)
+    assert not watcher.is_due(run) and not watcher.is_requested(run)
     run.steps_done = 13
-    assert watcher.due(run) and watcher.wanted(run)
-    before = watcher.looked
+    assert watcher.is_due(run) and watcher.is_requested(run)
+    before = watcher.seconds_looking
     watcher.look(run)
-    assert watcher.looked > before and not watcher.due(run) and not watcher.wanted(run)
+    assert watcher.seconds_looking > before and not watcher.is_due(run) and not watcher.is_requested(run)
 
 
 def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():
     run, watcher = advance(small(), 1), Watcher(SAMPLE, BANK, TEST)
     watcher.look(run, free=True)
-    assert watcher.spent == watcher.looked == 0
+    assert watcher.seconds_total == watcher.seconds_looking == 0
     watcher.look(run)
-    assert 0 < watcher.looked <= watcher.spent and len(watcher.looks) == 1  # one look a step
+    assert 0 < watcher.seconds_looking <= watcher.seconds_total and len(watcher.looks) == 1  # one look a step
 
 
 def test_every_says_how_far_apart_looks_are_at_the_least():
     run, watcher = small(), Watcher(SAMPLE, every=3)
-    steps = []
     while not run.done:
         run.step()
         run.rows[-1]["seconds"] = 1e6
-        if watcher.due(run):
-            steps.append(watcher.look(run).step)
-    assert steps == [1, 4, 7, 10, 13, 16, 19]
+        watcher.after_step(run)
+    assert [look.step for look in watcher.looks] == [1, 4, 7, 10, 13, 16, 19]
     for wrong in (0, 2.5, "often"):
         with pytest.raises(ValueError, match="every is"):
             Watcher(SAMPLE, every=wrong)
@@ -140,7 +138,7 @@ def test_a_snapshot_is_of_its_step_however_far_the_run_has_gone_when_it_is_looke
 
 def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
     blank = data.ImageSet(DIGITS.images, torch.full((100,), -1), (), None, "digits without labels")
-    sample, bank, test = parts(blank)
+    sample, bank, test = evaluation_split(blank)
     assert bank is None and test is None and len(sample) == 33
     watcher = Watcher(sample, bank, test)
     seen = watcher.look(advance(small(), 1))
@@ -150,18 +148,18 @@ def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
 
 def test_a_named_set_is_judged_by_its_test_part_and_another_by_some_of_its_own_pictures():
     digits = data.load("digits")
-    sample, bank, test = parts(digits, "digits")
+    sample, bank, test = evaluation_split(digits, "digits")
     assert sample is test and len(test) == 445 and "test" in test.source and len(bank) == 902
     in_order = digits.subset(digits.labels.argsort())  # as a folder of folders is
-    sample, bank, test = parts(in_order)
+    sample, bank, test = evaluation_split(in_order)
     assert sample is test and len(test) == 450 and len(bank) == 902
     assert len(test.labels.unique()) == len(bank.labels.unique()) == 10
     both = torch.cat([test.images, bank.images])
     assert len(both.unique(dim=0)) == len(in_order.images.unique(dim=0))  # each image once
-    assert torch.equal(parts(in_order)[2].images, test.images)
+    assert torch.equal(evaluation_split(in_order)[2].images, test.images)
     vectors = data.load("vectors:digits")
-    sample, bank, test = parts(vectors, "vectors:digits")
+    sample, bank, test = evaluation_split(vectors, "vectors:digits")
     assert sample is test and len(test) == 445
-    assert len(parts(vectors)[1]) == 902
+    assert len(evaluation_split(vectors)[1]) == 902
     run = small(data=vectors)
     assert 0 < Watcher(sample, bank, test).look(run).knn < 1

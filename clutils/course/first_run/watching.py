@@ -53,7 +53,7 @@ def watch(
         shown.update(_bundle(picture, run, measured), raw=True)
         last = time.monotonic()
 
-    run.finish(on_step, progress=False)
+    run.finish([on_step], progress=False)
     measured = measure()
     figure = picture.update(run.rows, measured, _status(run))
     shown.update({"text/html": figures.page(figure), "text/plain": figures.alt(figure)}, raw=True)

@@ -10,7 +10,7 @@ from clutils.training import Run, saved
 from clutils.training.background import Background
 from clutils.training.saved import Map, SavedRun
 from clutils.training.settings import check_rate
-from clutils.training.watcher import SOON, Look, Watcher, snapshot, watching
+from clutils.training.watcher import SOON, Watcher, watching
 
 
 @dataclass(eq=False)
@@ -56,21 +56,15 @@ class LabRun:
         seen = {"history": self.history, "measured": self.measured, "map": self.map}
         return SavedRun(self.name, None, self.configuration, **seen)
 
-    def look(self, free: bool = False) -> Look:
-        """Measure it as it is now, while it trains too."""
-        return self.watcher.look(self.background.call(snapshot).result(), free)
-
     def write(self, path: Path) -> SavedRun:
-        """Look at it, and write it and its replay.html into a folder, between two steps.
+        """Write it, what was seen of it and its replay.html into a folder, between two steps.
 
         Errors as in `training.save_run`.
         """
-        if self.run.steps_done:
-            self.look(free=True)
 
         def write(run: Run) -> SavedRun:
-            replay = explorers.replay_writer(self.watcher, self.name, self.source)
-            training.save_run(run, path, [self.watcher.write, replay])
+            replay = explorers.Replay(self.watcher, title=self.name, source=self.source)
+            training.save_run(run, path, [self.watcher.write, replay.write])
             return saved.read(path)
 
         return self.background.call(write).result()
@@ -103,7 +97,7 @@ class LabRun:
             self.changes.pop()
         self.changes.append((step, name, value))
         self._last_turn = (step, name, before)
-        self.watcher.want(run.steps_done + SOON)
+        self.watcher.request(run.steps_done + SOON)
 
     def take_back(self) -> tuple[str, Any] | None:
         """Undo what was turned for the step that did not come to pass: its name and the old value.
@@ -126,4 +120,5 @@ def watched(run: Run, title: str, data_name: str | None, numbers: Iterable[str] 
     - data_name: of its set, as `data.load` has it; None for an object of the caller's own
     """
     source = getattr(run.data, "source", "your own data")
-    return LabRun(title, run, Background(run), watching(run, data_name, numbers=numbers), source)
+    watcher = watching(run, data_name, numbers=numbers)
+    return LabRun(title, run, Background(run, [watcher]), watcher, source)

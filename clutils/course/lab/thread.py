@@ -1,4 +1,4 @@
-"""The lab's drawing thread: measures and draws a run while it trains, and says how far it is."""
+"""The lab's drawing thread: draws a run while it trains, and says how far it is."""
 
 import atexit
 import contextlib
@@ -98,7 +98,7 @@ class Screen:
 
 
 class Following:
-    """A run that trains, measured and drawn in a thread of its own, within their share of the time.
+    """A run that trains, drawn in a thread of its own, within its share of the time.
 
     - ended: called when the last image is there
     """
@@ -107,6 +107,7 @@ class Following:
         self.record, self.screen, self._ended = record, screen, ended
         self._threads = torch.get_num_threads()  # asked here: in the thread it would be a step's
         self._pace: list[tuple[float, int]] = []  # (seconds, steps done) of the last looks
+        self._drawn = len(record.watcher.looks)  # how many of its looks have been drawn
         self._thread = threading.Thread(target=self._follow, name="clutils lab", daemon=True)
         self._over = threading.Event()
 
@@ -140,8 +141,6 @@ class Following:
                 if error is not background.error:  # which a look that waited for the run gets, too
                     raise
             background.stop()  # its thread has ended, or is about to
-            if record.run.steps_done:
-                record.look(free=True)
             self.screen.draw(record)
             if background.error is not None:
                 self.screen.complain(background.error)
@@ -157,23 +156,17 @@ class Following:
             self._over.set()
 
     def _watch(self) -> None:
-        """Say how far it is, measure and draw, until the run ends."""
+        """Say how far it is and draw, until the run ends; its watcher measures it after its steps."""
         run, background, watcher = self.record.run, self.record.background, self.record.watcher
         self._pace.append((time.perf_counter(), run.steps_done))
         while background.running:
             time.sleep(PAUSE)
-            began = time.perf_counter()
+            began, looks = time.perf_counter(), len(watcher.looks)
             self.screen.say(self._progress(), self.record)
-            watcher.spent += time.perf_counter() - began
-            if not background.running:
-                break
-            wanted = watcher.wanted(run)
-            if watcher.due(run):
-                self.record.look()
-            if wanted or watcher.room(run):
-                began = time.perf_counter()
+            if looks > self._drawn or watcher.has_budget(run):
+                self._drawn = looks
                 self.screen.draw(self.record)
-                watcher.spent += time.perf_counter() - began
+            watcher.seconds_total += time.perf_counter() - began
 
     def _progress(self) -> str:
         """The step, the images a second and the time left."""

@@ -13,7 +13,7 @@ from clutils.course.pinda import detectors
 from clutils.course.pinda import figures as pinda
 from clutils.course.pinda.experiments import task_entropy
 from clutils.figures import noise, style
-from clutils.training.noise_maps import Maps
+from clutils.training.noise_maps import NoiseMaps
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024, 4096)
 REACH = 20.0  # of the axis of α: the standard deviation at chance with 255 negatives is 16
@@ -93,10 +93,12 @@ def auxiliary_gaussian(positive: float = 0.6, count: int = 255, temperature: flo
 # ---- the maps as they are learned --------------------------------------------------------------------------
 
 
-def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generator | None = None) -> Panel:
+def noise_maps(
+    maps: NoiseMaps, masks: Tensor | None = None, generator: torch.Generator | None = None
+) -> Panel:
     """A run's noise on its images, step by step: the image, the scale, a sample, and image + noise.
 
-    - maps: as kept by `training.noise_maps.Watch`
+    - maps: as kept by `training.noise_maps.NoiseRecorder`
     - masks: bool (N, H, W), True on the object: its outline is drawn, and the sentence says on which side of
       it the noise is
     - generator: of the random numbers, which are drawn once and are the same at every setting: a slider
@@ -130,7 +132,7 @@ def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generat
 class _Noise:
     """Four images side by side; a move costs one image's work, however many there are."""
 
-    def __init__(self, maps: Maps, masks: Tensor | None, generator: torch.Generator | None) -> None:
+    def __init__(self, maps: NoiseMaps, masks: Tensor | None, generator: torch.Generator | None) -> None:
         self.maps, self.masks = maps, masks
         generator = generator or torch.Generator().manual_seed(0)
         shape = maps.pictures.shape[1:]

@@ -290,7 +290,7 @@ def test_the_time_left_is_said_in_units_that_suit_it(seconds, words):
 def test_a_turn_is_looked_at_soon_after_though_the_share_of_the_time_is_used_up():
     lab = made(steps=100_000).start()
     reached(lab, 1)
-    lab.current.watcher.spent = lab.current.watcher.looked = math.inf
+    lab.current.watcher.seconds_total = lab.current.watcher.seconds_looking = math.inf
     lab.set(temperature=0.5)
     (turned, *_), *_ = lab.current.changes
     end = time.monotonic() + LONG
@@ -321,7 +321,7 @@ def test_an_exception_in_training_is_one_line_and_the_panel_is_free_again():
         end = time.monotonic() + LONG
         while not lab.background._posted:  # until a look waits for this step
             assert time.monotonic() < end
-            lab.current.watcher.want(0)
+            lab.current.watcher.request(0)
             time.sleep(0.01)
         raise RuntimeError("the cat sat\non the cable")
 

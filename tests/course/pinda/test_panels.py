@@ -11,7 +11,7 @@ from clutils import anatomy
 from clutils.course import pinda as lesson
 from clutils.course.pinda import detectors
 from clutils.course.pinda import panels as pinda
-from clutils.training.noise_maps import Maps
+from clutils.training.noise_maps import NoiseMaps
 
 
 def numbers(panel):
@@ -25,7 +25,7 @@ def some_maps(n=3, steps=(0, 5, 30), channels=3, size=8, learned_mean=True):
     pictures = torch.randint(0, 256, shape[1:], generator=g, dtype=torch.uint8)
     scale = 0.1 + 0.2 * torch.rand(shape, generator=g)
     mean = 0.3 * (torch.rand(shape, generator=g) - 0.5) * learned_mean
-    return Maps(list(steps), pictures, scale, mean)
+    return NoiseMaps(list(steps), pictures, scale, mean)
 
 
 def some_masks(n=3, size=8):
