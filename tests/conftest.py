@@ -13,7 +13,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # the expected numbers are a CPU's; tests/on_a_gpu has a pretend GPU
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-os.environ["CLUTILS_PROGRESS"] = ""  # no test leaves a progress file
 
 import numpy as np
 import pytest

@@ -34,9 +34,8 @@ def follow(notebooks: Path) -> tuple[Path, list[str]]:
             own.write_text(text, "utf-8")
             copied[original.name] = new
     record.write_text(json.dumps(copied, indent=1), "utf-8")
-    for name in ("progress.json", "my_runs"):  # from before there were copies
-        if (notebooks / name).exists() and not (mine / name).exists():
-            shutil.move(notebooks / name, mine / name)
+    if (notebooks / "my_runs").exists() and not (mine / "my_runs").exists():  # from before there were copies
+        shutil.move(notebooks / "my_runs", mine / "my_runs")
     return mine, behind
 
 

@@ -1,6 +1,6 @@
 """What the course's notebooks import beside the library: a folder each, and what several of them share.
 
-Shared: `check` (both sides of an equation), `claims`, `records`, `recipes`, `experiments`, `toys`,
+Shared: `check` (both sides of an equation), `claims`, `records`, `experiments`, `toys`,
 `exercise`, `panels` and `live` (sliders joined to a figure), `sphere` and `forces`. A notebook opens with the
 library's names, those of the shared ones that it needs, and its own folder as `lesson`:
 

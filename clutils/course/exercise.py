@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
-import datetime
 import importlib
 import inspect
-import json
-import os
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-
-from clutils import files
 
 AS_TENSOR = "make it a tensor (torch.maximum or .clamp in place of Python's max, no float() and no .item())"
 SECTION = re.compile(r"^(##?) (.+)\n((?:(?!##? ).*\n?)*)", re.MULTILINE)  # a heading, and what is under it
@@ -39,14 +34,10 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of `check`. True in a condition when the answer is right.
-
-    - tried: False where nothing stands in place of the `...` yet
-    """
+    """Outcome of `check`. True in a condition when the answer is right."""
 
     right: bool
     message: str
-    tried: bool = True
 
     def __bool__(self) -> bool:
         return self.right
@@ -96,12 +87,9 @@ class Exercise:
     def check(self, answer: Any) -> Result:
         """Try an answer; what was found shows itself in a notebook. Never raises on what a reader writes.
 
-        A try is kept: see `progress`. An untouched `...` is no try.
+        An untouched `...` is no try.
         """
-        result = self.judged(answer)
-        if result.tried:
-            _keep_try(self.name, result.right)
-        return result
+        return self.judged(answer)
 
     def hint(self) -> str:
         """The next hint; after the last one, the last one again."""
@@ -119,11 +107,11 @@ class Exercise:
     # ---- judging ---------------------------------------------------------------------------------------
 
     def judged(self, answer: Any) -> Result:
-        """Result of `check` for an answer; no try is kept."""
+        """Result of `check` for an answer."""
         parts = answer if isinstance(answer, tuple | list) else [answer]
         if answer is None or any(part is Ellipsis for part in parts):
             said = f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)"
-            return Result(False, said, tried=False)
+            return Result(False, said)
         wanted = callable(self.answer)
         if not callable(answer) if wanted else inspect.isroutine(answer):  # a loss is a value, and callable
             kind = "a function" if wanted else "a value"
@@ -143,7 +131,7 @@ class Exercise:
             return Result(False, f"✗ {self.name}: not yet: {said}")
         except Nothing as nothing:
             said = f"{self.name}: {nothing} {self.question} (`.hint()` helps.)"
-            return Result(False, said, tried=False)
+            return Result(False, said)
         except Lacks as lack:
             return Result(False, f"✗ {self.name}: not yet: {lack}")
         except Exception as error:  # whatever a reader's own code raises is an answer to report on
@@ -382,45 +370,3 @@ def catalogue() -> dict[str, list[Exercise]]:
     """Folder of the course (one a notebook) -> its exercises, in order."""
     folders = sorted(file.parent.name for file in Path(__file__).parent.glob("*/exercises.py"))
     return {name: importlib.import_module(f"clutils.course.{name}.exercises").EXERCISES for name in folders}
-
-
-# ---- progress ----------------------------------------------------------------------------------------------
-
-
-def progress_file() -> Path | None:
-    """Where tries are kept: progress.json, or the file that $CLUTILS_PROGRESS names; empty: None, nowhere."""
-    named = os.environ.get("CLUTILS_PROGRESS", "progress.json")
-    return Path(named) if named else None
-
-
-def read_progress() -> dict[str, Any]:
-    """What is kept: {"exercises": {name: {"tries": how many, "right": first day right, or None}}}.
-
-    A file of an earlier version has a student's number too, which is kept as it is. Raises ValueError where
-    the file is something else.
-    """
-    file = progress_file()
-    if file is None or not file.exists():
-        return {"exercises": {}}
-    try:
-        kept = json.loads(file.read_text("utf-8"))
-        if all(type(entry["tries"]) is int and "right" in entry for entry in kept["exercises"].values()):
-            return kept
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        pass
-    raise ValueError(f"progress: {file.absolute()} is not a progress file; move it away, or delete it")
-
-
-def _keep_try(exercise: str, right: bool) -> None:
-    """Where the file can't be written, a line says so, and nothing is lost."""
-    try:
-        kept, file = read_progress(), progress_file()
-        if file is None:
-            return
-        entry = kept["exercises"].setdefault(exercise, {"tries": 0, "right": None})
-        entry["tries"] += 1
-        if right and entry["right"] is None:
-            entry["right"] = datetime.date.today().isoformat()
-        files.write_atomically(file, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    except (OSError, ValueError) as error:
-        print(f"Progress was not kept: {error}")
