@@ -111,7 +111,7 @@ def record(images: str | None) -> None:
         if run.steps_done % every == 0:
             looking.look(run, free=True)
 
-    run.finish(look, progress=False)
+    run.finish([look], progress=False)
     made = provenance()
     named = f"{count:,} of CIFAR-10 (JPEG copies)" if images else pictures.source
     source = f"{named}; torch {torch.__version__}; {made['date']}, {made['machine']}, {made['commit']}"

@@ -81,7 +81,7 @@ def recorded(name: str, cifar: str) -> list[dict[str, Any]]:
         print({key: rows[-1][key] for key in list(rows[-1])[:8]}, flush=True)
 
     look(run)
-    run.finish(look, progress=False)
+    run.finish([look], progress=False)
     return [row | training.provenance.provenance() for row in rows]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clutils.figures import describe, new, style
-from clutils.training.saved import numbered
+from clutils.training import migrations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ def own_curve(path: Path, chance: float | None, best: float | None) -> pd.DataFr
     for name in ("step", *(set(PANELS) & set(table.columns))):
         if not pd.api.types.is_numeric_dtype(table[name]):
             raise ValueError(f"{path}: the column {name} must have numbers alone, it has {table[name].dtype}")
-    return numbered(table) if {"loss", "chance", "radius"} <= set(table) else table  # of iSogCLR
+    return migrations.of_history(table) if {"loss", "chance", "radius"} <= set(table) else table  # of iSogCLR
 
 
 def in_words(own: pd.DataFrame) -> list[str]:

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from clutils import views
 from clutils.data import SentenceSet, sentences
-from clutils.training import callbacks, checkpoint, noise_maps
-from clutils.training.callbacks import Checkpoints
+from clutils.training import callbacks, checkpoint, migrations, noise_maps
 from clutils.training.devices import device
 from clutils.training.run import Run
-from clutils.training.saved import save_run
+from clutils.training.saved import Checkpoints, save_run
 from clutils.training.schedules import Cosine
-from clutils.training.settings import Data, Settings, described, from_plain, own_column, usual_rate
+from clutils.training.settings import Data, Settings, described, from_plain, usual_rate
 from clutils.training.watcher import Watcher, watching
 
 __all__ = [
@@ -85,7 +84,7 @@ def resume(
     state = checkpoint.read(path)
     given: dict[str, Any] = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
     with checkpoint.damage_said(path):
-        settings = from_plain(state["configuration"])
+        settings = from_plain(migrations.of_settings(state["configuration"]))
     for name, value in given.items():
         if value is None and name not in settings:
             raise ValueError(
@@ -93,11 +92,11 @@ def resume(
             )
     given |= {"compile": compile, "device": device}
     run = Run(**settings | {name: value for name, value in given.items() if value is not None})
-    rule, otherwise = state.get("words", 1), checkpoint.sampled(run.images) != state["pictures"]
-    if otherwise and isinstance(run.data, SentenceSet) and rule != run.data.rule:
-        by_rule = sentences.by_rule(run.data, rule)
+    otherwise = checkpoint.sampled(run.images) != state["pictures"]
+    if otherwise and isinstance(run.data, SentenceSet) and state["words"] != run.data.rule:
+        by_rule = sentences.by_rule(run.data, state["words"])
         vars(run).update(data=by_rule, images=by_rule.inputs.to(run.device))
-    if not state.get("distinct", False):  # earlier runs had equal sentences as each other's negatives
+    if not state["distinct"]:
         vars(run).update(distinct=None)
     with checkpoint.damage_said(path):
         checkpoint.demand_same_data(run, state, path)
@@ -122,11 +121,8 @@ def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done = run.resumed_at_step = state["steps_done"]
     run.rows = state["history"]
-    for number, row in enumerate(run.rows, 1):
-        if row["step"] != number:  # see `saved.numbered`
-            row |= {own_column("step"): row["step"], "step": number}
-    run.looks = state.get("looks", {})
-    run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
+    run.looks = state["looks"]
+    run.schedules = {name: Cosine(**kept) for name, kept in state["schedules"].items()}
 
 
 def fast() -> bool:

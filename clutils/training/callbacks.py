@@ -16,17 +16,12 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm import tqdm
 
-from clutils.settings import within
-from clutils.training import interrupts, saved
-
-if TYPE_CHECKING:
-    from clutils.training.run import Run
+from clutils.training.state import RunState
 
 EVENTS = ("before_run", "after_step", "after_run")
 
@@ -34,8 +29,10 @@ EVENTS = ("before_run", "after_step", "after_run")
 def checked(callbacks: Iterable[Any]) -> list[Any]:
     """The callbacks, a plain function as an object with `after_step`.
 
-    Raises ValueError on what has none of the three methods and can't be called, and on a class.
+    Raises ValueError on what has none of the three methods and can't be called, on a class, and on no list.
     """
+    if not isinstance(callbacks, Iterable):
+        raise ValueError(f"callbacks is {callbacks!r}, but must be a list: callbacks=[...]")
     found = []
     for callback in callbacks:
         if isinstance(callback, type):
@@ -51,7 +48,7 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
 
 
 @contextmanager
-def around(callbacks: Iterable[Any], run: Run) -> Iterator[None]:
+def around(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
     """Context manager: `before_run` of each callback in order, and `after_run` of each in reverse order.
 
     Each `after_run` is called, also where the block or another one raises.
@@ -66,7 +63,7 @@ def around(callbacks: Iterable[Any], run: Run) -> Iterator[None]:
         yield
 
 
-def after_step(callbacks: Iterable[Any], run: Run) -> None:
+def after_step(callbacks: Iterable[Any], run: RunState) -> None:
     """Call `after_step` of each callback that has it, in order."""
     for callback in callbacks:
         if hasattr(callback, "after_step"):
@@ -82,70 +79,28 @@ class Progress:
     def __init__(self, bar: bool = True) -> None:
         self.shows_bar = bar
 
-    def before_run(self, run: Run) -> None:
+    def before_run(self, run: RunState) -> None:
         form = "{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}"
         shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
         self.bar = tqdm(total=run.steps, initial=run.steps_done, disable=not self.shows_bar, **shown)
 
-    def after_step(self, run: Run) -> None:
+    def after_step(self, run: Any) -> None:
         self.bar.set_postfix_str(in_words(run), refresh=False)
         self.bar.update()
         if run.steps_done == 1:
             for said in filter(None, (run.equal_views(), run.method.hindrance(run.kind))):
                 tqdm.write(said, file=sys.stdout)
 
-    def after_run(self, run: Run) -> None:
+    def after_run(self, run: Any) -> None:
         self.bar.close()
         if not run.done:
             print(f"stopped after {run.steps_done} of {run.steps} steps; what was learned is kept")
 
 
-def in_words(run: Run) -> str:
+def in_words(run: RunState) -> str:
     """The last loss and its chance level: 'loss 3.1416 (chance 5.5413)'."""
     if not run.rows:
         return "no loss yet"
     last = run.rows[-1]
     chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
     return f"loss {last['loss']:.4f}{chance}"
-
-
-class Checkpoints:
-    """Save a run into a folder as `save_run` does: at the end, and after every so many steps.
-
-    - every: steps; None = at the end alone
-    - writers: see `save_run`
-
-    Raises ValueError before the first step where the folder has a checkpoint that is not this run's.
-    """
-
-    def __init__(
-        self, folder: str | Path, every: int | None = None, writers: Iterable[saved.Writer] = ()
-    ) -> None:
-        within("Checkpoints", "every", every, 1, whole=True, also=(None,))
-        self.folder, self.every, self.writers = Path(folder), every, tuple(writers)
-        self._saved = False
-
-    def before_run(self, run: Run) -> None:
-        other = self.folder / saved.CHECKPOINT
-        if other.exists() and not (self._saved or run.resumed_at_step):
-            raise ValueError(
-                f"{other} exists already: training.resume goes on with it, and nothing is written over"
-            )
-        if not run.done:
-            saved.describe(run, self.folder)
-        if run.steps_done:
-            saved.list_steps(run, self.folder)  # a resumed run lists its history so far again
-
-    def after_step(self, run: Run) -> None:
-        if self.every is not None and run.steps_done % self.every == 0:
-            self.save(run)
-
-    def after_run(self, run: Run) -> None:
-        with interrupts.deferred():
-            self.save(run)
-
-    def save(self, run: Run) -> None:
-        """Save it as it is now, unless it has made no step: the next try shall find the folder free."""
-        if run.steps_done:
-            saved.save_run(run, self.folder, self.writers, replace=True)
-            self._saved = True

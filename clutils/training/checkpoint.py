@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 
 from clutils.checkpoints import reading
+from clutils.training import migrations
 from clutils.training.state import RunState
 
 FORMAT = "clutils run 1"
 FINGERPRINT = 2  # its version
-NEEDED = {"configuration": dict, "pictures": list, "steps_done": int, "method": dict, "optimiser": dict}
-NEEDED |= {"history": list}
-LATER = {"fingerprint": dict, "looks": dict, "schedules": dict}  # old files lack them
-PARTS: dict[str, type] = NEEDED | LATER
+PARTS = {"configuration": dict, "pictures": list, "steps_done": int, "method": dict, "optimiser": dict}
+PARTS |= {"history": list, "fingerprint": dict, "looks": dict, "schedules": dict}
 BLOCK = 8192  # rows at a time
 
 
@@ -41,7 +40,7 @@ def fingerprint(images: Tensor, labels: Tensor | None, class_names: Sequence[str
 
 
 def fingerprint_of(run: RunState) -> dict[str, Any]:
-    """That of a run's data, computed once."""
+    """Fingerprint of a run's data, computed once."""
     if run.data_fingerprint is None:
         names = getattr(run.data, "class_names", ())
         run.data_fingerprint = fingerprint(run.images, run.labels, names)
@@ -60,7 +59,7 @@ def demand_same_data(run: RunState, state: Mapping[str, Any], path: str | Path) 
     A file from before version 2 of the fingerprint is compared by version 1. Labels and names are compared
     where both have them: images without may be given as a tensor.
     """
-    before = state.get("fingerprint", {})
+    before = state["fingerprint"]
     if before.get("version") != FINGERPRINT or sampled(run.images) != state["pictures"]:
         changed = ["images"] * (sampled(run.images) != state["pictures"])
     else:
@@ -87,6 +86,7 @@ def _checksum(rows: Tensor) -> int:
 
 
 def read(path: str | Path) -> dict[str, Any]:
+    """The state in a run's checkpoint, or in its folder. Errors as `training.resume`."""
     path = Path(path) / "checkpoint.pt" if Path(path).is_dir() else Path(path)  # as a run leaves it there
     if not path.is_file():
         raise FileNotFoundError(f"resume: there is no file {path}")
@@ -99,8 +99,9 @@ def read(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"resume: {path} is damaged, or no checkpoint of a run: {reason}") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(f"resume: {path} is not a checkpoint that Run.save wrote ({FORMAT})")
+    state = migrations.of_checkpoint(state)
     for name, kind_of_it in PARTS.items():
-        if not isinstance(state.get(name, None if name in NEEDED else kind_of_it()), kind_of_it):
+        if not isinstance(state.get(name), kind_of_it):
             what = f"a {type(state[name]).__name__}" if name in state else "not there"
             raise ValueError(f"resume: {path} is damaged: its {name!r} is {what}")
     if not all(isinstance(row, dict) for row in state["history"]):
@@ -110,7 +111,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def damage_said(path: str | Path) -> Iterator[None]:
-    """Within, what values that no run has lead to is a ValueError, in one line."""
+    """Context manager: errors of values that no run has become a ValueError in one line."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:

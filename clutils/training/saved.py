@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from clutils import files, processes
+from clutils.settings import within
+from clutils.training import interrupts, migrations
 from clutils.training.provenance import provenance
-from clutils.training.settings import own_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,10 @@ MEASURED, MAP = "measured.csv", "map.npz"
 COLUMNS = ("step", "knn", "effective_rank")
 LONGEST_NAME = 80
 PART = ("resumed_at_step", "device", "processes", "date", "machine", "cores", "python", "versions", "commit")
-FIXED = ("loss", "method", "data", "steps", "batch_size", "encoder")  # that every config.json has
+# what every config.json has
+FIXED = {"loss": dict, "method": str, "data": str, "steps": int, "batch_size": int, "encoder": str}
+OWN = ("loss", "data", "encoder")  # None where it was an object of the caller's own
+MOST = 2**28  # bytes of a map, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +94,6 @@ def taken(history: pd.DataFrame) -> pd.DataFrame:
     return history[history["step"] > 0]
 
 
-def numbered(history: pd.DataFrame, measured: pd.DataFrame | None = None) -> pd.DataFrame:
-    """A history with its steps counted: until 27 November 2026 iSogCLR's setting `step` stood there.
-
-    What was looked at stood in the wrong rows then: it comes from the table of what was measured.
-    """
-    given = history["step"]
-    if given.is_unique and not (given % 1).any():
-        return history
-    first = int(history["loss"].notna().iloc[0])  # else the row of what was looked at before the first step
-    counted = range(first, first + len(history))
-    history = history.assign(**{own_column("step"): given, "step": counted})
-    if measured is not None:
-        by_step = measured.drop_duplicates("step", keep="last").set_index("step")
-        for name in set(by_step) & set(history):
-            history[name] = history["step"].map(by_step[name])
-    return history
-
-
 # ---- to a folder -------------------------------------------------------------------------------------------
 
 
@@ -154,6 +140,46 @@ def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), repla
             if not made:
                 folder.mkdir()
         raise
+
+
+class Checkpoints:
+    """Save a run into a folder as `save_run` does: at the end, and after every so many steps.
+
+    - every: steps; None = at the end alone
+    - writers: see `save_run`
+
+    Raises ValueError before the first step where the folder has a checkpoint that is not this run's.
+    """
+
+    def __init__(self, folder: str | Path, every: int | None = None, writers: Iterable[Writer] = ()) -> None:
+        within("Checkpoints", "every", every, 1, whole=True, also=(None,))
+        self.folder, self.every, self.writers = Path(folder), every, tuple(writers)
+        self._saved = False
+
+    def before_run(self, run: Run) -> None:
+        other = self.folder / CHECKPOINT
+        if other.exists() and not (self._saved or run.resumed_at_step):
+            raise ValueError(
+                f"{other} exists already: training.resume goes on with it, and nothing is written over"
+            )
+        if not run.done:
+            describe(run, self.folder)
+        if run.steps_done:
+            list_steps(run, self.folder)  # a resumed run lists its history so far again
+
+    def after_step(self, run: Run) -> None:
+        if self.every is not None and run.steps_done % self.every == 0:
+            self.save(run)
+
+    def after_run(self, run: Run) -> None:
+        with interrupts.deferred():
+            self.save(run)
+
+    def save(self, run: Run) -> None:
+        """Save it as it is now, unless it has made no step: the next try shall find the folder free."""
+        if run.steps_done:
+            save_run(run, self.folder, self.writers, replace=True)
+            self._saved = True
 
 
 def describe(run: Run, folder: str | Path) -> None:
@@ -277,7 +303,7 @@ def read(folder: str | Path) -> SavedRun:
         name=folder.name,
         path=folder,
         configuration=_configuration(folder / CONFIG),
-        history=numbered(_table(folder / HISTORY, ("step", "loss")), measured),
+        history=migrations.of_history(_table(folder / HISTORY, ("step", "loss")), measured),
         measured=measured,
         map=_map(folder / MAP) if (folder / MAP).exists() else None,
     )
@@ -295,7 +321,7 @@ def listed(folder: str | Path) -> list[SavedRun]:
         name = path.name if path == base else str(path.relative_to(base))
         try:
             runs.append(replace(read(path), name=name))
-        except (OSError, ValueError) as error:
+        except Exception as error:  # whatever a file of somebody else makes a reader raise
             runs.append(SavedRun(name=name, path=path, problem=" ".join(str(error).split())))
     return runs
 
@@ -312,11 +338,18 @@ def _when(path: Path, names: Iterable[str]) -> float:
 def _configuration(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    missing = [name for name in FIXED if not isinstance(found, dict) or name not in found]
-    if missing:
-        raise ValueError(f"{path} describes no run: it has no {missing[0]!r}")
+    for name, kind in FIXED.items():
+        if not isinstance(found, dict) or name not in found:
+            raise ValueError(f"{path} describes no run: it has no {name!r}")
+        if not isinstance(found[name], kind | (None if name in OWN else kind)):
+            raise ValueError(f"{path} describes no run: its {name!r} is {found[name]!r}")
+    loss, own = found["loss"] or {"name": "", "settings": {}}, found.get("method_settings") or {}
+    if not (
+        isinstance(loss.get("name"), str) and isinstance(loss.get("settings"), dict) and isinstance(own, dict)
+    ):
+        raise ValueError(f"{path} describes no run: its settings of loss or method are no table")
     return found
 
 
@@ -335,11 +368,18 @@ def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 def _map(path: Path) -> Map:
     try:
+        with zipfile.ZipFile(path) as archive:
+            if (size := sum(entry.file_size for entry in archive.infolist())) > MOST:
+                raise ValueError(f"it has {size:,} bytes, but a map at most {MOST:,}")
         with np.load(path, allow_pickle=False) as kept:
             positions, labels = kept["positions"], kept["labels"]
             names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"{path} is damaged: labels are (N,) whole numbers, not {labels.shape} {labels.dtype}"
+        )
     if positions.shape != (len(labels), 2) or not np.isfinite(positions).all():
         raise ValueError(f"{path} is damaged: a map is (N, 2) finite numbers, not {positions.shape}")
     return Map(positions, labels, names, step)

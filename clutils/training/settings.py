@@ -208,19 +208,12 @@ class Settings:
 
 
 def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Settings.plain` gave, or an earlier version of it -> arguments of `Settings`."""
+    """Arguments of `Settings`, from what `Settings.plain` gave."""
     values = {name: kept[name] for name in names(kept=True) if kept.get(name) is not None}
     if "loss" in values:
         values["loss"] = losses.catalogue()[kept["loss"]["name"]].cls.stored(kept["loss"]["settings"])
     if "augmentation" in values:
         values["augmentation"] = views.from_settings(kept["augmentation"])
-    if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
-        ranges = methods.catalogue()[values["method"]].cls.ranges
-        counted = {name for name, own in ranges.items() if not own.switch}
-        values["method_settings"] = {
-            name: int(value) if isinstance(value, bool) and name in counted else value
-            for name, value in values["method_settings"].items()
-        }
     return values
 
 

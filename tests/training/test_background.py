@@ -201,7 +201,7 @@ def test_a_run_in_front_keeps_one_in_the_background_from_starting_and_frees_the_
         Background(small(steps=2)).start()
 
     with pytest.raises(ValueError, match="a run is training already, at step 1 of 2"):
-        small(steps=2).finish(start_another, progress=False)
+        small(steps=2).finish([start_another], progress=False)
     assert Background(small(steps=1)).start().wait(LONG)
 
 

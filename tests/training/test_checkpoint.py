@@ -196,7 +196,7 @@ def of_configuration(name, value):
 @pytest.mark.parametrize(
     "change",
     [
-        *(lambda state, name=name: state.pop(name) for name in training.checkpoint.NEEDED),
+        *(lambda state, name=name: state.pop(name) for name in tuple(training.checkpoint.PARTS)[:6]),
         *(lambda state, name=name: state.update({name: "x"}) for name in training.checkpoint.PARTS),
         lambda state: state.update(history=["x"]),
         lambda state: state["fingerprint"].pop("labels"),

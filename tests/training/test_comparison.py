@@ -8,14 +8,9 @@ import pytest
 
 from clutils import losses, training, views
 from clutils.figures import known_runs
-from clutils.training import comparison, saved
+from clutils.training import comparison, migrations, saved
 from clutils.training.saved import Map, SavedRun
 from tests.runs import advance, small
-
-
-@pytest.fixture(scope="module")
-def run() -> training.Run:
-    return advance(small(steps=5, data="digits"), 3)
 
 
 def as_saved(run: training.Run, name: str, knn: float, positions: Map | None = None) -> SavedRun:
@@ -23,106 +18,70 @@ def as_saved(run: training.Run, name: str, knn: float, positions: Map | None = N
     return SavedRun(name, None, run.configuration, run.history, looked, positions)
 
 
-def test_seeds_of_one_setting_share_a_row_with_their_mean_and_spread():
-    found = [as_saved(advance(small(seed=seed), 2), f"s{seed}", 0.5 + 0.1 * seed) for seed in range(3)]
-    (row,) = comparison.table(found).to_dict("records")
-    assert row["knn"] == pytest.approx(0.6) and (row["knn_low"], row["knn_high"]) == (0.5, pytest.approx(0.7))
-    assert row["seeds"] == "0, 1, 2" and row["effective_rank"] == pytest.approx(6.0) and row["steps"] == 2
-    assert row["uniformity"] == pytest.approx(np.mean([run.history["uniformity"].iloc[-1] for run in found]))
+def table(*runs: training.Run) -> pd.DataFrame:
+    return comparison.table([as_saved(run, str(k), 0.4) for k, run in enumerate(runs)])
 
 
-def test_a_run_and_its_kept_copy_are_one_seed():
-    run = advance(small(), 2)
-    found = [
-        as_saved(run, "here", 0.4),
-        as_saved(run, "kept", 0.4),
-        as_saved(advance(small(seed=1), 2), "b", 0.8),
-    ]
-    (row,) = comparison.table(found).to_dict("records")
-    assert row["knn"] == pytest.approx(0.6) and row["seeds"] == "0, 1"
-
-
-@pytest.mark.parametrize("how", ["temperature", "steps", "batch", "optimiser", "on the way"])
-def test_another_setting_is_another_row_even_one_that_was_turned_back(how):
-    other = small(
-        seed=1,
-        loss=losses.NTXent(0.3) if how == "temperature" else None,
-        batch_size=16 if how == "batch" else 32,
-        **({"optimiser": "sgd", "learning_rate": 5e-3, "weight_decay": 1e-4} if how == "optimiser" else {}),
-    )
-    if how == "on the way":
-        other.loss.temperature = 0.7
-        other.step()
-        other.loss.temperature = 0.2
-        other.step()
-    else:
-        advance(other, 3 if how == "steps" else 2)
-    found = comparison.table([as_saved(advance(small(), 2), "a", 0.4), as_saved(other, "b", 0.8)])
-    assert len(found) == 2 and found["knn"].tolist() == [0.4, 0.8]
-
-
-def test_what_was_turned_on_the_way_is_counted_from_the_history():
-    turned = small()
-    for temperature in (0.2, 0.7, 0.7, 0.2):
-        turned.loss.temperature = temperature
-        turned.step()
-    still = advance(small(seed=1), 4)
-    found = comparison.table([as_saved(turned, "a", 0.4), as_saved(still, "b", 0.8)])
-    assert found["turned"].tolist() == [{"temperature": 2}, {}]
-
-
-def differing(*runs: training.Run) -> list[dict]:
-    return comparison.table([as_saved(run, str(k), 0.4) for k, run in enumerate(runs)])["differs"].tolist()
+def test_a_row_a_run_has_what_it_is_what_it_ended_at_and_no_setting_that_all_share():
+    runs = [advance(small(seed=seed), 2) for seed in range(2)]
+    found = comparison.table([as_saved(run, f"s{k}", 0.5 + 0.1 * k) for k, run in enumerate(runs)])
+    first = ["run", "method", "loss", "data", "steps", "seed"]
+    assert list(found) == [*first, "turned", "temperature", "knn", "effective_rank", "uniformity"]
+    assert found["run"].tolist() == ["s0", "s1"] and found["seed"].tolist() == [0, 1]
+    assert found["steps"].tolist() == ["2 of 20"] * 2 and set(found["data"]) == {"your own"}
+    assert found["knn"].tolist() == [0.5, 0.6] and found["effective_rank"].tolist() == [5.0, 6.0]
+    assert found["uniformity"].tolist() == [run.history["uniformity"].iloc[-1] for run in runs]
 
 
 @pytest.mark.parametrize(
-    "settings, usual",
+    ("settings", "column", "values"),
     [
-        ({"batch_size": 16}, {"batch_size": 32}),
-        ({"encoder": "conv32", "learning_rate": 5e-3}, {"encoder": "conv16"}),
-        ({"learning_rate": 1e-3}, {"learning_rate": 5e-3}),
-        ({"weight_decay": 0.01}, {"weight_decay": 1e-4}),
-        ({"precision": "bfloat16"}, {"precision": "float32"}),
-        ({"method_settings": {"out": 64}}, {"out": 128}),
-        ({"loss": losses.MACL(0.2, alpha=0.8)}, {}),  # the loss has a column, and α no other run
-        ({"loss": losses.NTXent(0.3), "seed": 3}, {}),
+        ({"batch_size": 16}, "batch_size", [32, 16]),
+        ({"encoder": "conv32", "learning_rate": 5e-3}, "encoder", ["conv16", "conv32"]),
+        ({"learning_rate": 1e-3}, "learning_rate", [5e-3, 1e-3]),
+        ({"weight_decay": 0.01}, "weight_decay", [1e-4, 0.01]),
+        ({"precision": "bfloat16"}, "precision", ["float32", "bfloat16"]),
+        ({"method_settings": {"out": 64}}, "out", [128, 64]),
+        ({"augmentation": "none"}, "augmentation", [views.AUTO, "none"]),
+        ({"loss": losses.MACL(0.2, alpha=0.8)}, None, []),  # the loss has a column, and α no other run
+        ({"loss": losses.NTXent(0.3), "seed": 3}, None, []),  # so has τ
     ],
 )
-def test_what_rows_differ_in_is_what_no_other_column_tells(settings, usual):
+def test_a_setting_has_a_column_where_two_runs_differ_in_it(settings, column, values):
     normal = {"precision": "float32", "learning_rate": 5e-3}
-    runs = [advance(small(**normal), 1), advance(small(**normal | settings), 1)]
-    mine, other = differing(*runs)
-    assert mine == usual and other == {
-        name: (settings | settings.get("method_settings", {}))[name] for name in usual
-    }
+    given = [{"pictures": [100, 1, 8, 8]} | normal, {"pictures": [100, 1, 8, 8]} | normal | settings]
+    runs = []
+    for k, own in enumerate(given):
+        shape = own.pop("pictures")
+        run = advance(small(**own), 1)
+        runs.append(SavedRun(str(k), None, run.configuration | {"pictures": shape}, run.history))
+    found = comparison.table(runs)
+    usual = {"run", "method", "loss", "data", "steps", "seed", "turned", "temperature"}
+    assert set(found) - usual - {"knn", "effective_rank", "uniformity"} == ({column} if column else set())
+    assert column is None or found[column].tolist() == values
 
 
-def test_settings_of_one_loss_or_method_are_compared_where_several_runs_have_them():
+def test_settings_of_one_loss_are_compared_where_several_runs_have_them():
     macl = [advance(small(loss=losses.MACL(0.1, alpha=alpha)), 1) for alpha in (0.5, 0.8)]
-    assert differing(*macl, advance(small(), 1)) == [{"alpha": 0.5}, {"alpha": 0.8}, {}]
-    assert differing(macl[0]) == [{}]
+    found = table(*macl, advance(small(), 1))
+    assert found["alpha"].tolist()[:2] == [0.5, 0.8] and math.isnan(found["alpha"][2])
+    assert "alpha" not in table(macl[0])
 
 
-def test_an_augmentation_is_told_by_its_name_and_one_of_one_s_own_too():
-    own = views.Augmentation(size=8, flip=0.0, crop_scale=(0.5, 1.0), grayscale=0.0, blur=0.5)
-    given = (None, "none", own, lambda images, generator: images.float() / 255)
-    runs = [advance(small(augmentation=augmentation), 1) for augmentation in given]
-    found = [
-        SavedRun(str(k), None, run.configuration | {"pictures": [100, 1, 8, 8]}, run.history)
-        for k, run in enumerate(runs)
-    ]
-    names = [row["augmentation"] for row in comparison.table(found)["differs"]]
-    assert names == [views.AUTO, "none", f"{views.AUTO} but blur 0.5", None]
+def test_what_was_turned_on_the_way_is_named_even_if_it_was_turned_back():
+    run = small()
+    for temperature in (0.2, 0.7, 0.2):
+        run.loss.temperature = temperature
+        run.step()
+    assert table(run, advance(small(seed=1), 3))["turned"].tolist() == ["temperature", ""]
 
 
-def test_an_early_run_is_one_with_the_settings_that_all_had_then():
+def test_an_early_run_has_the_settings_that_all_had_then():
     now, seeded = advance(small(), 1), advance(small(seed=1), 1)
     later = ("optimiser", "weight_decay", "extra_views", "compile")
     early = {k: v for k, v in seeded.configuration.items() if k not in later}
-    (row,) = comparison.table([as_saved(now, "a", 0.4), SavedRun("b", None, early, seeded.history)]).to_dict(
-        "records"
-    )
-    assert row["seeds"] == "0, 1" and row["differs"] == {}
+    found = comparison.table([as_saved(now, "a", 0.4), SavedRun("b", None, early, seeded.history)])
+    assert not set(found) & set(later)
 
 
 def test_the_temperature_at_the_end_is_the_one_that_macl_moved_to():
@@ -137,18 +96,6 @@ def test_the_temperature_at_the_end_is_the_one_that_macl_moved_to():
     assert math.isnan(comparison.temperature(as_saved(advance(small(method="byol"), 1), "b", 0.4)))
 
 
-def test_two_results_of_one_seed_are_two_rows_and_the_devices_are_told():
-    run = advance(small(steps=5, data="digits"), 3)
-    other = as_saved(run, "elsewhere", 0.5)
-    other.history["loss"] += 0.01  # as another device or number of processes rounds
-    other.configuration["device"] = "cuda"
-    first = as_saved(run, "here", 0.8)
-    first.configuration["device"] = "cpu"
-    table = comparison.table([first, other])
-    assert table["knn"].tolist() == [0.8, 0.5]
-    assert [row["device"] for row in table["differs"]] == ["cpu", "cuda"]
-
-
 def test_a_setting_called_step_is_turned_when_it_is_and_not_by_each_step(tmp_path):
     def run_of(seed: int, first: float, turned: bool) -> SavedRun:
         run = small(loss=losses.ISogCLR(step=first), seed=seed, steps=4, batch_size=16)
@@ -160,12 +107,12 @@ def test_a_setting_called_step_is_turned_when_it_is_and_not_by_each_step(tmp_pat
         return saved.read(tmp_path / f"{seed}-{turned}")
 
     steady, turned = run_of(0, 0.05, False), run_of(1, 0.01, True)
-    assert comparison.table([steady, turned])["turned"].tolist() == [{}, {"step": 1}]  # two lines
+    assert comparison.table([steady, turned])["turned"].tolist() == ["", "step"]
     old = turned.history.assign(step=turned.history["step (setting)"]).drop(columns="step (setting)")
     old.to_csv(tmp_path / "1-True" / "history.csv", index=False)  # as until 27 November 2026
     again = saved.read(tmp_path / "1-True")
     assert again.history["step"].tolist() == [1, 2, 3, 4]
-    assert comparison.table([steady, again])["turned"].tolist() == [{}, {"step": 1}]
+    assert comparison.table([steady, again])["turned"].tolist() == ["", "step"]
     assert known_runs.own_curve(tmp_path / "1-True" / "history.csv", 1.0, 0.0)["step"].tolist() == [
         1,
         2,
@@ -174,6 +121,6 @@ def test_a_setting_called_step_is_turned_when_it_is_and_not_by_each_step(tmp_pat
     ]
     looked = pd.DataFrame({"step": [0, 2], "knn": [0.1, 0.4], "effective_rank": [9.0, 5.0]})
     before = pd.DataFrame({"step": 0, "loss": [np.nan, 2.0, 1.5, 1.0], "knn": 0.1})  # a setting of 0, a look
-    assert saved.numbered(before, looked)["step"].tolist() == [0, 1, 2, 3]
-    np.testing.assert_array_equal(saved.numbered(before, looked)["knn"], [0.1, np.nan, 0.4, np.nan])
-    assert saved.numbered(before[1:])["step"].tolist() == [1, 2, 3]
+    assert migrations.of_history(before, looked)["step"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(migrations.of_history(before, looked)["knn"], [0.1, np.nan, 0.4, np.nan])
+    assert migrations.of_history(before[1:])["step"].tolist() == [1, 2, 3]

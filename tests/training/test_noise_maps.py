@@ -38,7 +38,7 @@ def test_watching_a_run_keeps_a_map_every_so_many_steps_and_the_last_and_does_no
     alone, watched = run_of(7), run_of(7)
     watch = noise_maps.NoiseRecorder(SCENES.images[:4], every=3)
     watch.take(watched)
-    watched.finish(watch, progress=False)
+    watched.finish([watch], progress=False)
     alone.finish(progress=False)
     assert watch.maps.steps == [0, 3, 6, 7]
     assert watch.maps.scale.shape == (4, 4, 3, 32, 32) == watch.maps.mean.shape
@@ -52,7 +52,7 @@ def test_watching_a_run_keeps_a_map_every_so_many_steps_and_the_last_and_does_no
 def test_maps_come_back_from_their_file_to_half_precision(tmp_path):
     run = run_of(2, learned_mean=True)
     watch = noise_maps.NoiseRecorder(SCENES, every=1)
-    run.finish(watch, progress=False)
+    run.finish([watch], progress=False)
     watch.maps.save(tmp_path / "maps.npz")
     back = noise_maps.load(tmp_path / "maps.npz")
     assert back.steps == [1, 2] and torch.equal(back.pictures, SCENES.images)

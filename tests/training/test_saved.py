@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from clutils import __main__, explorers, losses, training
-from clutils.training import saved, watcher
+from clutils.training import comparison, saved, watcher
 from clutils.training.saved import Map, SavedRun
 from tests.runs import advance, past, small
 
@@ -218,6 +218,59 @@ def test_a_damaged_run_is_listed_with_one_line_and_the_others_as_they_are(
     assert sorted(found) == ["first", "sound"] and found["sound"].problem is None
     problem = found["first"].problem
     assert says in problem and "\n" not in problem and len(found["first"].history) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"loss": "a word"}, "its 'loss' is 'a word'"),
+        ({"loss": {"name": "NTXent", "settings": 3}}, "settings of loss or method are no table"),
+        ({"loss": {"name": ["NTXent"], "settings": {}}}, "settings of loss or method are no table"),
+        ({"method_settings": "many"}, "settings of loss or method are no table"),
+        ({"steps": "many"}, "its 'steps' is 'many'"),
+        ({"steps": None}, "its 'steps' is None"),
+        ({"method": 3}, "its 'method' is 3"),
+        ({"method": "flying"}, "'flying'"),
+        ({"augmentation": {"size": "wide"}, "optimiser": ["adamw"]}, None),
+        ({"pictures": "none"}, ""),
+        ({"schedules": 3, "seed": {"a": [1]}, "encoder": None, "device": [1, 2]}, None),
+    ],
+)
+def test_a_strange_configuration_is_one_line_and_never_the_end_of_the_comparison(
+    run, kept, tmp_path, changed, says
+):
+    training.save_run(run, tmp_path / "sound")
+    path = tmp_path / "first" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    found = {run.name: run for run in saved.listed(tmp_path)}
+    sound = [of for of in found.values() if comparison.problem(of) is None]
+    assert len(comparison.table(sound)) == len(sound) == (1 if says is not None else 2)
+    problem = comparison.problem(found["first"])
+    assert problem is None if says is None else says in problem and "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"labels": np.array(["a"] * 445)},
+        {"labels": np.full(445, 0.5)},
+        {"labels": np.array(1)},
+        {"step": np.array([1, 2])},
+        {"positions": np.zeros((2, 2))},
+    ],
+)
+def test_a_strange_map_is_one_line(kept, tmp_path, parts):
+    with np.load(tmp_path / "first" / "map.npz") as whole:
+        np.savez(tmp_path / "map.npz", **{name: parts.get(name, whole[name]) for name in whole})
+    (tmp_path / "map.npz").replace(tmp_path / "first" / "map.npz")
+    (found,) = saved.listed(tmp_path)
+    assert "map.npz is damaged" in found.problem
+
+
+def test_a_map_that_unpacks_to_more_than_any_map_is_not_opened(kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved, "MOST", 10)
+    (found,) = saved.listed(tmp_path)
+    assert "bytes, but a map at most 10" in found.problem
 
 
 def test_an_array_of_objects_in_a_map_is_not_unpickled(kept, tmp_path):

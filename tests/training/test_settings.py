@@ -11,7 +11,7 @@ import torch
 
 from clutils import data, losses, training, views
 from clutils.settings import ranges_of
-from clutils.training import Settings
+from clutils.training import Settings, migrations
 from clutils.training.settings import from_plain
 from tests.runs import advance, same, small, weights
 
@@ -122,7 +122,9 @@ def test_every_setting_is_in_the_signature_and_the_docstring():
 def test_settings_that_were_a_truth_value_before_ranges_were_declared_are_read_as_numbers():
     old = Settings("pinda", method_settings={"penalty": 1.0}).plain()
     old["method_settings"] = {"penalty": False, "highest": None, "learned_mean": True}
-    read = from_plain(old | {"data": "digits", "loss": None, "augmentation": None, "encoder": None})
+    read = from_plain(
+        migrations.of_settings(old | {"data": "digits", "loss": None, "augmentation": None, "encoder": None})
+    )
     assert read["method_settings"] == {"penalty": 0, "highest": None, "learned_mean": True}
     assert training.Run(**read | {"data": data.load("digits", limit=300)}).method.penalty == 0
 

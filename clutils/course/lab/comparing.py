@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,17 @@ from clutils.training.saved import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be distinguished
 ROWS, MOST_ROWS = 8, 24  # of the list that are in view: fewer of fewer runs, more where a picked one is lower
-HEADINGS = (
-    *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
-    *("kNN", "effective rank", "uniformity"),
-)
-# columns whose words may break anywhere, for names and paths -> pixels that they have at least
-LONG = {"runs": 110, "differs in": 160, "data": 60}
 LONGEST = 120  # letters of a setting
-TIMES = {1: "once", 2: "twice"}
+NAMES = {
+    "temperature": "τ at the end",
+    "knn": "kNN",
+    "effective_rank": "effective rank",
+    "uniformity": "uniformity",
+}
+STYLE = (  # names and paths may break anywhere
+    "<style>.clutils-compared td { text-align: left; vertical-align: top; overflow-wrap: anywhere; "
+    "min-width: 4ch; font-variant-numeric: tabular-nums }</style>"
+)
 
 
 class Comparison(W.VBox):
@@ -80,7 +81,7 @@ class Comparison(W.VBox):
         self.runs = runs
         self.pick.options = list(runs)
         picked = tuple(runs)[:2] if before is None else tuple(name for name in before if name in runs)
-        said = [below(f"{run.name} can't be read: {run.problem}", MUTED) for run in damaged]
+        said = [below(problem, MUTED) for problem in damaged]
         if not runs:
             said.append(below(f"There is no run yet, nor one in {self.folder}.", MUTED))
         self.notes.value = "".join(said)
@@ -120,17 +121,19 @@ class Comparison(W.VBox):
         mapped = [run for run in runs if run.map is not None][-MOST_MAPS:]
         self.maps.value = figures.page(compared_maps(mapped)) if mapped else ""
 
-    def _found(self) -> tuple[dict[str, Comparable], list[SavedRun]]:
+    def _found(self) -> tuple[dict[str, Comparable], list[str]]:
         given = self.given.runs if isinstance(self.given, Lab) else (self.given or ())
-        found = saved.listed(self.folder)
+        found = [(run, comparison.problem(run)) for run in saved.listed(self.folder)]
         runs: dict[str, Comparable] = {}
-        for run in [*(run for run in found if run.problem is None), *given]:
+        for run in [*(run for run, problem in found if problem is None), *given]:
             name, number = run.name, 2
             while name in runs:
                 name, number = f"{run.name} ({number})", number + 1
             runs[name] = run
         # turned round after they are numbered: a new run renames no older one
-        return dict(reversed(runs.items())), [run for run in found if run.problem is not None]
+        return dict(reversed(runs.items())), [
+            f"{run.name} can't be read: {problem}" for run, problem in found if problem
+        ]
 
 
 def compare_runs(
@@ -141,51 +144,18 @@ def compare_runs(
     - lab_or_runs: a lab, whose stopped and finished runs are listed, or such runs; None = saved ones alone
     - folder: where saved runs lie, at any depth: the lab's, and those of `python -m clutils train --out`
 
-    Runs that share every setting but the seed share a row of the table, with their mean and spread.
+    The table has a row a run, and a column for each setting in which two of them differ.
     """
     return Comparison(lab_or_runs, folder)
 
 
 def _table(runs: Sequence[Comparable]) -> str:
-    rows = []
-    for row in comparison.table(runs).to_dict("records"):
-        accuracy = _number(row["knn"], ".3f", "not measured")
-        if row["knn_low"] < row["knn_high"]:
-            accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
-        turned = "; ".join(
-            f"{words_of(name)} {TIMES.get(count, f'{count} times')}" for name, count in row["turned"].items()
-        )
-        cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
-        differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
-        steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")
-        cells += [turned or "–", differs or "–", row["data"], steps, row["seeds"], accuracy]
-        cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
-        rows.append(cells)
-    left = 'style="text-align: left"'
-    head = "".join(f"<th {left}>{html.escape(name)}</th>" for name in HEADINGS)
-    body = "".join(f"<tr>{''.join(map(_cell, HEADINGS, cells))}</tr>" for cells in rows)
-    style = "border-spacing: 8px 4px; line-height: 1.4; font-variant-numeric: tabular-nums"
-    body = f'<tbody style="vertical-align: top">{body}</tbody>'
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead>{body}</table>'
-
-
-def _cell(heading: str, content: Any) -> str:
-    breaks = f"; overflow-wrap: anywhere; min-width: {LONG[heading]}px" if heading in LONG else ""
-    return f'<td style="text-align: left{breaks}">{html.escape(str(content))}</td>'
-
-
-def _setting(name: str, value: Any) -> str:
-    """A setting and its value, as the panel's menus and sliders name them."""
-    words = "learning rate" if name == "learning_rate" else words_of(name)
-    if isinstance(value, bool):
-        return words if value else f"no {words}"
-    if value is None:
-        return f"{words} of your own" if name in ("encoder", "augmentation") else f"{words} not given"
-    if isinstance(value, int):
-        return f"{words} {value:,}"
-    said = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f"{words} {cut(said, LONGEST)}"
-
-
-def _number(value: Any, form: str, none: str = "none") -> str:
-    return none if math.isnan(value) else format(value, form)
+    """`comparison.table` as HTML, its settings in the panel's words."""
+    found = comparison.table(runs).replace({"turned": {"": None}})
+    found = found.map(lambda value: cut(value, LONGEST) if isinstance(value, str) else value)
+    found = found.rename(columns=lambda name: NAMES.get(name) or words_of(name))
+    forms = {NAMES["knn"]: "{:.3f}".format, NAMES["effective_rank"]: "{:.1f}".format}
+    forms |= {NAMES["uniformity"]: "{:.2f}".format, NAMES["temperature"]: "{:.3g}".format}
+    look: dict[str, Any] = {"border": 0, "classes": "clutils-compared", "justify": "left", "na_rep": "–"}
+    table = found.to_html(index=False, formatters=forms, float_format="{:.6g}".format, **look)
+    return f"{STYLE}{table}"
