@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,16 +53,6 @@ class Map:
     step: int = 0
 
 
-class Comparable(Protocol):
-    """What runs are compared by: saved ones have it, and those of a session."""
-
-    name: str
-    configuration: Mapping[str, Any]
-    history: pd.DataFrame
-    measured: pd.DataFrame
-    map: Map | None
-
-
 @dataclass(frozen=True, eq=False)
 class SavedRun:
     """A run as its folder has it; `problem` says in one line why it can't be read, None where it can.
@@ -80,6 +70,9 @@ class SavedRun:
     measured: pd.DataFrame = field(default_factory=lambda: table_of(()))
     map: Map | None = None
     problem: str | None = None
+
+
+Comparable = Any  # a `SavedRun`, or a run of this session that has a name and the same tables
 
 
 def table_of(measured: Iterable[Mapping[str, float]], also: Sequence[str] = ()) -> pd.DataFrame:
