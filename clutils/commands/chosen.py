@@ -1,4 +1,4 @@
-"""The run that the options of `train` choose, a new or a resumed one; what is wrong is refused by option."""
+"""Options of `train`, and the run that they choose, a new or a resumed one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,93 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import BadUsage, usage, value
+from clutils.commands.arguments import SETTINGS, BadUsage, Parser, positive, usage, value
 
 if TYPE_CHECKING:
     from torch import nn
 
     from clutils.training import Cosine, Run
 
+EXAMPLES = {"--set": "temperature=0.1", "--method-set": "queue_size=1024"}
 LEAST = 3  # samples: of fewer none is left to judge
 APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
+
+
+def flags(to_train: Parser) -> None:
+    """An option for each of `training.Settings`, and those of this command."""
+    from clutils.measures import BY_NAME
+    from clutils.settings import ranges_of
+    from clutils.training.settings import Settings
+
+    length = to_train.add_mutually_exclusive_group()
+    for setting, own in ranges_of(Settings).items():
+        add = length.add_argument if setting in ("epochs", "steps") else to_train.add_argument
+        name, about = "--" + setting.replace("_", "-"), own.about.replace("%", "%%")
+        usual = own.unset or getattr(Settings, setting, None)
+        if own.switch:
+            add(name, action=argparse.BooleanOptionalAction, help=about)
+        elif setting != "method_settings":  # see --method-set
+            about += "" if usual is None else f"; default: {usual}"
+            words = own.anything or own.choices
+            flag: Any = str if words else int if own.whole else float
+            add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
+    for name, of in (("--set", "loss"), ("--method-set", "method")):
+        help = f"setting of the {of}, such as {name} {EXAMPLES[name]}; may be repeated"
+        to_train.add_argument(name, **SETTINGS, help=help)
+    to_train.add_argument(
+        "--schedule",
+        **SETTINGS | {"metavar": "NAME=LOWEST:HIGHEST:PERIOD"},
+        help="setting to vary between LOWEST and HIGHEST along a cosine of PERIOD steps, starting at "
+        "HIGHEST, such as --schedule temperature=0.1:1:400; may be repeated",
+    )
+    to_train.add_argument(
+        "--look",
+        metavar="NAMES",
+        type=_numbers,
+        help="metrics to record in history.csv at the start, every --look-every steps and at the end, "
+        f"separated by commas: {', '.join(BY_NAME)}; default: none; with --look-every: rankme, and knn if "
+        "there are labels",
+    )
+    to_train.add_argument(
+        "--look-every",
+        metavar="STEPS",
+        type=positive,
+        help="number of steps between evaluations of --look; default: only at the start and the end",
+    )
+    to_train.add_argument("--out", metavar="DIR", required=True, help="folder to write to (required)")
+    to_train.add_argument("--resume", action="store_true", help="continue the run in DIR")
+    to_train.add_argument(
+        "--checkpoint-every",
+        metavar="STEPS",
+        type=positive,
+        help="number of steps between checkpoints; default: only one, at the end",
+    )
+
+
+def _numbers(text: str) -> tuple[str, ...]:
+    from clutils.training import watcher
+
+    try:
+        return watcher.demand_known(name.strip() for name in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def names() -> str:
+    """Names that the options take, for the end of `--help`."""
+    from clutils import data, encoders, losses, methods, views
+
+    settings = [
+        f"{name} ({', '.join(entry.cls.setting_names())})" for name, entry in methods.catalogue().items()
+    ]
+    with_labels = [name for name, entry in methods.catalogue().items() if entry.cls.uses_labels is True]
+    return (
+        f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
+        f"are used by {', '.join(with_labels)}. data: {', '.join(data.NAMES)}. "
+        f"augmentations: {', '.join(views.names())}. encoders: {', '.join(encoders.NAMES)}. "
+        "To train in several processes, each with a share of every batch: "
+        "torchrun --nproc-per-node N -m clutils train ..."
+    )
 
 
 def begun(folder: Path, options: argparse.Namespace) -> Run:
@@ -23,11 +101,8 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
     from clutils import methods, training
     from clutils.training import saved
 
-    checkpoint = folder / saved.CHECKPOINT
-    if checkpoint.exists():
-        raise BadUsage(
-            f"{checkpoint} exists already: continue it with --resume, or start a new run with another --out"
-        )
+    with usage("--out"):
+        saved.demand_free(folder)
     given = _given(options)
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)

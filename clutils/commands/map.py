@@ -109,6 +109,7 @@ def _features(
 
     from clutils import encoders, explorers, views
     from clutils.report import prepared, preprocessing
+    from clutils.training import streams
 
     few = pictures.subset(slice(0, preprocessing.VIEWED))
     seen = torch.cat(views.pair(few.images, 0))
@@ -119,8 +120,7 @@ def _features(
     fed_as = shift or (0.0,), std or (1.0,)
     spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
     if opened.backbone is not None:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+        with streams.Drawing(seed):
             made = opened.backbone.build().eval()
         fresh = prepared.Prepared(made, opened.channels, size, *fed_as)
         settled = cast(prepared.Prepared, encoders.settled(fresh, few.images))

@@ -18,6 +18,7 @@ from clutils.report import preprocessing, standard
 from clutils.report.facts import Examination, Facts, Row
 from clutils.report.prepared import Prepared, Unfit, embed
 from clutils.report.preprocessing import VIEWED
+from clutils.training import streams
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
@@ -225,8 +226,7 @@ def _untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> lis
     It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding
     changes is far below what another draw of the weights does.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with streams.Drawing(seed):
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
     if encoder is None:
         return []

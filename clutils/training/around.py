@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clutils import encoders, processes
 from clutils.training import devices
@@ -16,7 +16,7 @@ from clutils.training.state import RunState
 
 @contextmanager
 def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None]:
-    """Within, a step is computed; where that fails, these buffers and the loss scale are as they were before.
+    """Context manager for computing a step: where that fails, these buffers and the loss scale are put back.
 
     Weights do not change within. A ValueError is raised again with the step and the settings that it had.
     """
@@ -31,11 +31,26 @@ def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None
         run.scaler.load_state_dict(scale)
         if not isinstance(error, ValueError):
             raise
-        settings = {"learning_rate": run.learning_rate, **run.live_settings()}
+        demand_finite_weights(run)
         raise ValueError(
             f"training: step {run.steps_done + 1:,} was not taken, the weights from before it are kept: "
-            f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
+            f"{error} (with {_settings(run)})"
         ) from error
+
+
+def demand_finite_weights(run: RunState) -> None:
+    """Raise ValueError where a step has left weights or batch statistics that are not finite."""
+    networks = nn.ModuleList([run.method.encoder, run.method.head])  # a state per sample may be infinite
+    if not all(bool(of.isfinite().all()) for of in (*run.method.parameters(), *networks.buffers())):
+        raise ValueError(
+            f"training: weights are not finite after step {run.steps_done:,} (with {_settings(run)}): "
+            "a lower learning_rate trains"
+        )
+
+
+def _settings(run: RunState) -> str:
+    settings = {"learning_rate": run.learning_rate, **run.live_settings()}
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
 def _copies(buffers: Sequence[Tensor]) -> list[Tensor]:
@@ -49,7 +64,7 @@ def _copies(buffers: Sequence[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def drawing(run: RunState) -> Iterator[None]:
-    """Within, loss and dropout draw from the step's own streams; each process has its own for dropout.
+    """Context manager: loss and dropout draw from the step's streams; a process has its own for dropout.
 
     On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.
     """

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from clutils import data as datasets
 from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
-from clutils.training import checkpoint, devices
+from clutils.training import checkpoint, devices, streams
+from clutils.training.around import demand_finite_weights
 from clutils.training.callbacks import Progress, after_step, around, checked
 from clutils.training.settings import COLUMNS, described
 from clutils.training.state import RunState
@@ -114,7 +115,7 @@ class Run(RunState):
         if self.method.varies or self.method.uses_labels or dropout:
             return ""
         images, draw = self.images[self.batch_index()], self.stream("views")
-        with torch.random.fork_rng(devices=[]):
+        with streams.Drawing(self.settings.seed):  # what an augmentation of one's own draws by torch
             first, second, *_ = several_views(self.augmentation, images, draw)
         if not torch.equal(first, second):
             return ""
@@ -177,8 +178,9 @@ class Run(RunState):
     def save(self, path: str | Path) -> None:
         """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept.
 
-        Raises OSError on a full disk.
+        Raises OSError on a full disk; ValueError where weights are not finite.
         """
+        demand_finite_weights(self)
         state = {
             "format": checkpoint.FORMAT,
             "configuration": self.configuration,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT, HISTORY, CONFIG = "checkpoint.pt", "history.csv", "config.json"
 MEASURED, MAP = "measured.csv", "map.npz"
+WRITTEN = (CONFIG, HISTORY, MEASURED, MAP, "replay.html", "noise_maps.npz")  # beside a checkpoint
 COLUMNS = ("step", "knn", "effective_rank")
 LONGEST_NAME = 80
 PART = ("resumed_at_step", "device", "processes", "date", "machine", "cores", "python", "versions", "commit")
@@ -125,8 +126,10 @@ def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), repla
             describe(run, folder)
         for write in writers:
             write(run, folder)
-        run.save(folder / CHECKPOINT)
-        list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
+        try:
+            run.save(folder / CHECKPOINT)
+        finally:  # last: killed in between, it is behind the checkpoint, which has it too
+            list_steps(run, folder)  # also of a run whose weights broke: it shows where
     except BaseException:
         if not replace and folder.is_dir():
             shutil.rmtree(folder)
@@ -141,7 +144,8 @@ class Checkpoints:
     - every: steps; None = at the end alone
     - writers: see `save_run`
 
-    Raises ValueError before the first step where the folder has a checkpoint that is not this run's.
+    Raises ValueError before the first step where the folder has files of another run, or files of their
+    names that are no run's.
     """
 
     def __init__(self, folder: str | Path, every: int | None = None, writers: Iterable[Writer] = ()) -> None:
@@ -150,11 +154,8 @@ class Checkpoints:
         self._saved = False
 
     def before_run(self, run: Run) -> None:
-        other = self.folder / CHECKPOINT
-        if other.exists() and not (self._saved or run.resumed_at_step):
-            raise ValueError(
-                f"{other} exists already: training.resume goes on with it, and nothing is written over"
-            )
+        if not (self._saved or run.resumed_at_step):
+            demand_free(self.folder)
         if not run.done:
             describe(run, self.folder)
         if run.steps_done:
@@ -197,6 +198,25 @@ def describe(run: Run, folder: str | Path) -> None:
         "earlier": earlier,
     }
     files.write_atomically(path, json.dumps(config, indent=2) + "\n")
+
+
+def demand_free(folder: str | Path) -> None:
+    """Raise ValueError where a new run would replace another's checkpoint, or a file that no run wrote.
+
+    What a run without a checkpoint left there, its config.json says so, may be replaced.
+    """
+    folder = Path(folder)
+    if (folder / CHECKPOINT).exists():
+        raise ValueError(
+            f"{folder / CHECKPOINT} exists already: continue it with --resume, or choose another folder"
+        )
+    found = [name for name in WRITTEN if (folder / name).exists()]
+    try:
+        if found:
+            _configuration(folder / CONFIG)
+    except (OSError, ValueError) as error:
+        said = f"{folder / found[0]} is no run's, and would be replaced: choose another folder"
+        raise ValueError(said) from error
 
 
 def list_steps(run: Run, folder: str | Path) -> None:

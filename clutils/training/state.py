@@ -59,8 +59,7 @@ class RunState:
         self.augmentation, self.steps = fitted.augmentation, fitted.steps
         self.batch_size: int = fitted.batch_size
         self.learning_rate: float = fitted.learning_rate
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
-            torch.default_generator.manual_seed(streams.seed(given.seed, "weights"))
+        with streams.Drawing(streams.seed(given.seed, "weights")):  # the caller's stay as they were
             self.method = self._built().to(self.device).to(memory_format=torch.channels_last)
         self.optimiser = _optimiser(self.settings, self.method, self.device)
         self._learn_with_the_loss()
@@ -108,7 +107,7 @@ class RunState:
             raise AttributeError(f"training: a run has no {name!r}{hint}")
 
     def _built(self) -> methods.Method:
-        """The method, its encoder and its head, with weights from torch's default generator."""
+        """The method, its encoder and its head, with fresh weights."""
         given, encoder, own = self.settings, self.settings.encoder, self.kind.name
         cls = methods.catalogue()[given.method].cls
         if own not in cls.sample_kinds:

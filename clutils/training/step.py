@@ -57,6 +57,8 @@ def step(run: RunState) -> dict[str, float]:
             "seconds": (run.rows[-1]["seconds"] if run.rows else 0.0) + time.perf_counter() - began,
         }
         run.rows.append(row)
+    if run.steps_done >= run.steps:  # else the next step would notice
+        around.demand_finite_weights(run)
     return row
 
 

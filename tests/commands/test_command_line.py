@@ -22,6 +22,7 @@ from PIL import Image
 from clutils import __main__ as command_line
 from clutils import data, explorers, losses, training
 from clutils.commands import lab as lab_module
+from clutils.commands import train as train_module
 from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -235,6 +236,21 @@ def test_a_run_that_breaks_keeps_what_it_had_learned(capsys, monkeypatch, tmp_pa
     assert "the loss is nan" in complaint(capsys)
     assert len(history(tmp_path)) == 3
     assert training.resume(tmp_path / "checkpoint.pt").steps_done == 3
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_a_step_that_breaks_the_weights_is_noticed_even_if_it_is_the_last(capsys, tmp_path, steps):
+    given = ("--data", "digits", "--batch-size", 16, "--device", "cpu", "--learning-rate", 1e10)
+    assert run("train", *given, "--steps", steps, "--out", tmp_path) == 1
+    said = complaint(capsys)
+    assert "weights are not finite after step 2 (with learning_rate = 10000000000.0" in said
+    assert "are kept" not in said and len(history(tmp_path)) == 2
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_the_command_only_composes():
+    source = Path(train_module.__file__).read_text("utf-8")
+    assert len(source.splitlines()) <= 190 and "course" not in source
 
 
 def test_checkpoints_come_as_often_as_asked(monkeypatch, tmp_path):

@@ -2,17 +2,35 @@
 
 import math
 import shutil
+import threading
 from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
-from clutils import data, losses, measures, training, views
+from clutils import data, encoders, losses, measures, training, views
 from clutils.training import streams
 from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 
 # ---- the same seed, the same run -----------------------------------------------------------------------
+
+
+def test_what_another_thread_draws_changes_no_first_weights_and_gets_its_own_numbers(monkeypatch):
+    build, drawn = encoders.build, []
+
+    def beside(*given, **named):
+        thread = threading.Thread(target=lambda: drawn.append(torch.rand(3)))
+        thread.start()
+        thread.join()
+        return build(*given, **named)
+
+    alone = weights(small(seed=5))
+    monkeypatch.setattr(encoders, "build", beside)
+    torch.manual_seed(1)
+    assert same(weights(small(seed=5)), alone)
+    torch.manual_seed(1)
+    assert torch.equal(drawn[0], torch.rand(3))
 
 
 def test_weights_order_and_views_each_follow_from_the_seed():

@@ -273,6 +273,19 @@ def test_a_map_that_unpacks_to_more_than_any_map_is_not_opened(kept, tmp_path, m
     assert "bytes, but a map at most 10" in found.problem
 
 
+@pytest.mark.parametrize("name", saved.WRITTEN)
+def test_a_file_that_no_run_wrote_is_not_replaced_and_what_a_run_left_that_died_early_is(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    command = ["train", *SHORT, "--out", str(tmp_path)]
+    assert __main__.main(command) == 2
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    with pytest.raises(ValueError, match="is no run's, and would be replaced"):
+        small().finish([training.Checkpoints(tmp_path)], progress=False)
+    (tmp_path / name).unlink()
+    saved.describe(small(), tmp_path)
+    assert __main__.main(command) == 0
+
+
 def test_an_array_of_objects_in_a_map_is_not_unpickled(kept, tmp_path):
     bad = np.array([print], dtype=object)
     np.savez(tmp_path / "first" / "map.npz", positions=bad, labels=bad, class_names=bad, step=bad)
