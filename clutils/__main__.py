@@ -16,6 +16,9 @@ from clutils.commands.arguments import BadUsage, Parser, adding, demand_present,
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a console may lack the letters of τ, ✓ or a file's name
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
         demand_present(typed)

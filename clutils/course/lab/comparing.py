@@ -151,7 +151,7 @@ def compare_runs(
 
 def _table(runs: Sequence[Comparable]) -> str:
     """`comparison.table` as HTML, its settings in the panel's words."""
-    found = comparison.table(runs).replace({"turned": {"": None}})
+    found = comparison.table(runs).replace({"turned": {"": "–"}})
     found = found.map(lambda value: cut(value, LONGEST) if isinstance(value, str) else value)
     found = found.rename(columns=lambda name: NAMES.get(name) or words_of(name))
     forms = {NAMES["knn"]: "{:.3f}".format, NAMES["effective_rank"]: "{:.1f}".format}

@@ -318,11 +318,6 @@ def test_an_exception_in_training_is_one_line_and_the_panel_is_free_again():
     reached(lab, 1)
 
     def breaks(*arguments):
-        end = time.monotonic() + LONG
-        while not lab.background._posted:  # until a look waits for this step
-            assert time.monotonic() < end
-            lab.current.watcher.request(0)
-            time.sleep(0.01)
         raise RuntimeError("the cat sat\non the cable")
 
     lab.background.call(lambda run: setattr(run.method, "forward", breaks)).result(LONG)
