@@ -25,12 +25,12 @@ GONE = {  # (command, word) -> what is there in its place
 
 
 class BadUsage(Exception):
-    """What was asked for can't be: exit code 2."""
+    """Bad usage of the command line: exit code 2."""
 
 
 @contextmanager
 def usage(option: str = "") -> Iterator[None]:
-    """Within, a ValueError is bad usage, of this option where one is named."""
+    """Context manager: a ValueError becomes bad usage, of this option where one is named."""
     try:
         yield
     except ValueError as error:
@@ -114,7 +114,7 @@ def unknown(argument: str, parser: Parser) -> str:
 
 
 def value(text: str) -> Any:
-    """What stands behind NAME=: a Python literal, true, false, inf or nan; anything else is a word."""
+    """Value behind NAME=: a Python literal, true, false, inf or nan; anything else is a word."""
     try:
         return WORDS[text.lower()] if text.lower() in WORDS else ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -28,7 +28,7 @@ INSTALL = (
 
 
 class Finding(NamedTuple):
-    """What was found; advice where it is a problem."""
+    """Finding of a check; advice where it is a problem."""
 
     detail: str
     advice: str = ""
@@ -75,7 +75,7 @@ def kernel(command: str | None = None) -> Finding:
 
 
 def widgets(extensions: Sequence[Path] | None = None, settings: Sequence[Path] | None = None) -> Finding:
-    """Whether sliders will show: ipywidgets in the kernel and its counterpart in the page, of one generation.
+    """Check for sliders: ipywidgets in the kernel and its counterpart in the page, of one generation.
 
     - extensions, settings: JupyterLab's folders of extensions, of `page_config.json`; None = those here
     """

@@ -24,7 +24,7 @@ PARTS = ("encoder", "loss")  # what a method is made from, besides its settings
 
 @dataclass(frozen=True)
 class Given:
-    """What `Method.objective` is given: the arguments of `Method.forward`."""
+    """Arguments of `Method.objective`, those of `Method.forward`."""
 
     images: Tensor
     augment: Augment
@@ -33,12 +33,12 @@ class Given:
     index: Tensor | None
 
     def views(self, number: int = 2) -> list[Tensor]:
-        """As `several_views`."""
+        """Views of the batch, by `several_views`."""
         return several_views(self.augment, self.images, self.generator, number)
 
 
 class Need(NamedTuple):
-    """What a method asks of a loss: the words after "a loss that", and the test of its class."""
+    """Requirement of a method on a loss: the words after "a loss that", and the test of its class."""
 
     words: str
     met: Callable[[Any], bool]
@@ -185,7 +185,7 @@ class Method(nn.Module, metaclass=Declared):
         """Called when the weights have moved: for what follows them (a moving average, a queue)."""
 
     def _repr_markdown_(self) -> str:
-        """What a notebook's cell shows: formula, settings as they are now, source."""
+        """Markdown for a notebook's cell: formula, settings as they are now, source."""
         return card(self, self.settings())
 
     @classmethod
@@ -205,7 +205,7 @@ class Method(nn.Module, metaclass=Declared):
 
     @classmethod
     def rate_share(cls, **settings: Any) -> float:
-        """What part of the encoder's usual learning rate suits the method, for a run that names none."""
+        """Factor on the encoder's usual learning rate, for a run that names no rate."""
         return cls.usual_share
 
     @classmethod
@@ -215,7 +215,7 @@ class Method(nn.Module, metaclass=Declared):
 
     @classmethod
     def fits(cls, loss: type[nn.Module]) -> bool:
-        """Whether the method can descend losses of this class."""
+        """True where the method can train with losses of this class."""
         return cls.needs.met(loss)
 
     @classmethod
@@ -269,7 +269,7 @@ class Method(nn.Module, metaclass=Declared):
         check(type(self).__name__, self)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.
+        """Parameter groups for the optimiser; `factor` multiplies the run's learning rate.
 
         A predictor is a group of its own where the method has a setting `predictor_rate`, its factor. What a
         loss of the package learns is not among them.
@@ -325,19 +325,19 @@ class Method(nn.Module, metaclass=Declared):
 
 
 def takes(loss: nn.Module | type[nn.Module]) -> frozenset[str]:
-    """What a loss understands beside two views."""
+    """Names of the arguments that a loss takes beside two views."""
     return getattr(loss, "accepts", frozenset())
 
 
 def learned_by(loss: nn.Module) -> list[nn.Parameter]:
-    """What a loss of the package learns itself, as CLIP its scale."""
+    """Parameters that a loss of the package learns itself, such as CLIP's scale."""
     if not isinstance(loss, losses.Loss):
         return []
     return list(loss.parameters())
 
 
 def autocast(device: torch.device, half: torch.dtype | None) -> torch.autocast:
-    """Within, what autocast knows of is computed in this type; None = all in float32."""
+    """Context manager: autocast to this type; None = all in float32."""
     return torch.autocast(device.type, dtype=half or torch.bfloat16, enabled=half is not None)
 
 

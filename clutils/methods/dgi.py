@@ -65,7 +65,7 @@ class DGI(Method):
         )
 
     def chance(self, batch_size: int) -> float | None:
-        """Of one positive and one negative: log 2 for its own loss."""
+        """Chance level for one positive and one negative: log 2 for its own loss."""
         return self.loss.chance(1) / 2
 
     def objective(self, given: Given) -> LossAndViews:

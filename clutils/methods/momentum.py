@@ -25,7 +25,7 @@ class Followed(Method):
 
     @torch.no_grad()
     def target(self, view: Tensor) -> Tensor:
-        """What the target makes of a view: (B, out)."""
+        """Target network's embedding of a view: (B, out)."""
         return self.target_head(self.features_of(view, self.target_encoder))
 
     def after_step(self) -> None:

@@ -26,6 +26,8 @@ class SupCon(Method):
         return self.compare(z1, z2, given.index, labels=given.labels), z1, z2
 
     def chance(self, batch_size: int) -> float | None:
-        """As without labels, which do not change it; but AttentionNCE's depends on how many images of other
-        classes a batch happens to have: None."""
+        """Chance as without labels, which do not change it; None for AttentionNCE.
+
+        Its chance depends on how many images of other classes a batch happens to have.
+        """
         return None if isinstance(self.loss, losses.AttentionNCE) else super().chance(batch_size)

@@ -44,7 +44,7 @@ class WrappedMethod(Method):
         return cls.under(base).rate_share()
 
     def settings(self) -> dict[str, Any]:
-        """As of every method; `base_settings` are the base's present ones, which may have been changed."""
+        """Settings as of every method; `base_settings` are the base's present ones."""
         return super().settings() | {"base_settings": self.method.settings()}
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ class WrappedMethod(Method):
 
 
 def _its(name: str) -> property:
-    """What the method has whose step this is, as its own."""
+    """Attribute of the wrapped method, as the wrapper's own."""
     return property(attrgetter(f"method.{name}"), lambda self, value: setattr(self.method, name, value))
 
 

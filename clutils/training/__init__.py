@@ -126,7 +126,7 @@ def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:
 
 
 def fast() -> bool:
-    """Whether CLUTILS_FAST=1 asks for short runs."""
+    """True where CLUTILS_FAST=1 asks for short runs."""
     return os.environ.get("CLUTILS_FAST", "") not in ("", "0")
 
 

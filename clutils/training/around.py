@@ -1,4 +1,4 @@
-"""What stands around a step: its random numbers, and the way back where it fails."""
+"""Random numbers of a step, and the way back where it fails."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Background:
         return self
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the training has ended, after at most `timeout` seconds, None = as long as it takes.
+        """True once the training has ended, after at most `timeout` seconds, None = as long as it takes.
 
         Raises the exception that ended it, if one did. Interrupting the wait does not stop the run.
         """

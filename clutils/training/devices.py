@@ -70,14 +70,14 @@ def loss_scaler(settings: Settings, device: torch.device) -> torch.amp.GradScale
 
 
 def overflowed(scaler: torch.amp.GradScaler, length: float) -> bool:
-    """Whether a gradient of this length is not finite because a float16 loss was scaled too far."""
+    """True where a gradient norm is not finite because a float16 loss was scaled too far."""
     # a GPU waits for the scale: it is asked for last
     return not math.isfinite(length) and scaler.is_enabled() and scaler.get_scale() > 1
 
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Within, torch computes with so many threads in this thread of Python's, and in those that it starts."""
+    """Context manager: `torch.set_num_threads(number)`, for this thread and those that it starts."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -88,7 +88,7 @@ def threads(number: int) -> Iterator[None]:
 
 @contextmanager
 def memory_kept() -> Iterator[None]:
-    """Within, which is for a step of a run, memory that is freed stays: the next step takes as much.
+    """Context manager for a step: memory that is freed is kept, for the next step takes as much.
 
     Elsewhere it would be a danger: blocks of all sizes with small ones between leave holes that fit nothing.
     Nothing happens without glibc, nor where the environment sets these thresholds. In another thread than the

@@ -11,7 +11,7 @@ HELD = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def handled(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
-    """Within, these signals are handled so; outside the main thread, which alone gets them, as ever."""
+    """Context manager: these signal handlers, in the main thread; in other threads nothing changes."""
     here = threading.current_thread() is threading.main_thread()
     usual = {number: signal.signal(number, handler) for number, handler in handlers.items() if here}
     try:
@@ -34,7 +34,7 @@ def deferred() -> Iterator[None]:
 
 
 def termination_as_interrupt() -> AbstractContextManager[None]:
-    """Within, SIGTERM (a scheduler wants its machine back) acts as Ctrl-C: what was learned is kept.
+    """Context manager: SIGTERM (a scheduler wants its machine back) acts as Ctrl-C.
 
     Also where Ctrl-C itself is ignored, as in the background of a shell.
     """

@@ -210,7 +210,7 @@ class Run(RunState):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within, this is the run that trains in this process. Raises ValueError while one trains already."""
+        """Context manager: the one run that trains in this process. ValueError while another trains."""
         with Run._claiming:
             self.check_free()
             Run._trains = self

@@ -272,7 +272,7 @@ def _named(folder: str | Path) -> Path:
 
 
 def _is_described(run: Run, folder: Path) -> bool:
-    """Whether config.json is of this part of the run, or of an earlier one that nothing was added to."""
+    """True where config.json is of this part of the run, or of an earlier one that nothing was added to."""
     if not (folder / CONFIG).is_file():
         return False
     if run.steps_done == run.resumed_at_step:

@@ -35,7 +35,7 @@ Data = str | SampleSet | Tensor
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a run is made from. Raises ValueError, quoting what came in, on settings that can't be.
+    """Settings of a run. Raises ValueError, quoting what came in, on a value out of range.
 
     In a field's metadata: `in_python`, `about` where Python takes more than a name; `fixed`, False where a
     resumed run may have another; `kept`, False where config.json and checkpoints don't have it.
@@ -271,7 +271,7 @@ def check_rate(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """What a file can hold of a value: numbers are Python's own, None for an object that it can't name."""
+    """Plain value for JSON: numbers are Python's own, None for an object that a file can't name."""
     if isinstance(value, nn.Module):
         if not isinstance(value, losses.Loss) or type(value) not in losses.CLASSES:
             return None
@@ -300,7 +300,7 @@ LONG = 200  # letters of what came in that an error quotes
 
 
 def shortened(value: Any) -> str:
-    """What came in, for an error: an array is said by its type and shape, what is long by its beginning."""
+    """Short repr of an argument for error messages; an array by its type and shape."""
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     said = repr(value)
     short = shape is None or (len(said) < 80 and "\n" not in said)

@@ -245,7 +245,7 @@ class RunState:
 
     @property
     def augment(self) -> views.Augment:
-        """What makes the views of a step: `augmentation`, on a GPU with numbers that were drawn ahead."""
+        """Augmentation of a step, on a GPU with random numbers that were drawn ahead."""
         return self._ahead or self._augmentation
 
     def draw_ahead(self) -> None:

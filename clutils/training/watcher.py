@@ -74,7 +74,7 @@ def snapshot(run: Run) -> Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What was seen at one step.
+    """Measurements at one step.
 
     - knn: accuracy in [0, 1], NaN where it was not or could not be measured
     - effective_rank: of the sample's features; 0 where all of them are equal
@@ -380,7 +380,7 @@ def _as_set(run: Run) -> SampleSet:
 
 
 def _labelled(bank: SampleSet | None, test: SampleSet | None) -> bool:
-    """Whether both parts have labels throughout, of more than one class."""
+    """True where both parts have labels throughout, of more than one class."""
     if bank is None or test is None or not len(bank) or not len(test):
         return False
     whole = bool((bank.labels >= 0).all()) and bool((test.labels >= 0).all())

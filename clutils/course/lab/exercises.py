@@ -70,7 +70,7 @@ def _trains(run: training.Run) -> None:
 
 
 def _settings(run: training.Run) -> dict[str, Any]:
-    """What may be set about a run, and how much its optimiser remembers."""
+    """Settings of a run, and how much its optimiser remembers."""
     warmth = getattr(run.loss, "temperature", None)  # of a loss that has none, where a reader set one
     return run.configuration | {"temperature": warmth, "remembered": len(run.optimiser.state)}
 

@@ -143,7 +143,7 @@ class Lab(W.VBox):
         return self.choices.live_defaults()[name]
 
     def _taken_back(self, record: LabRun, error: ValueError) -> bool:
-        """Whether a step was refused for a setting just turned: the run goes on with the old one."""
+        """True where a step was refused for a setting just turned; the run has the old one then."""
         turned = record.take_back()
         if turned is None:
             return False
@@ -218,7 +218,7 @@ class Lab(W.VBox):
         return self
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the run has ended, after at most `timeout` seconds; raises the exception that ended it."""
+        """True once the run has ended, after at most `timeout` seconds; raises what ended it."""
         if self._following is not None and not self._following.wait(timeout):
             return False
         if self.background is not None and self.background.error is not None:
@@ -356,7 +356,7 @@ class Lab(W.VBox):
                 raise
 
     def _shown_alone(self, error: Exception) -> bool:
-        """Whether the panel says enough of it: what the reader can mend, and what ended the run."""
+        """True for errors of which the panel says enough: those that the reader can mend."""
         ended = None if self.background is None else self.background.error
         return isinstance(error, ValueError | OSError) or error is ended
 

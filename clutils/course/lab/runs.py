@@ -52,7 +52,7 @@ class LabRun:
         return self.watcher.map
 
     def tables(self) -> SavedRun:
-        """What runs are compared by, without weights and images."""
+        """Tables and settings of the run, without weights and images."""
         seen = {"history": self.history, "measured": self.measured, "map": self.map}
         return SavedRun(self.name, None, self.configuration, **seen)
 

@@ -36,7 +36,7 @@ PACE = 5.0  # seconds over which the images a second are counted
 
 
 class Screen:
-    """What the panel shows of a run: how it goes, what went wrong, its charts, and a map below them.
+    """Widgets that show a run: how it goes, what went wrong, its charts, and a map below them.
 
     - error, status, picture, alt, tsne: the widgets, in the order of the page
     - charts: what is drawn, and `live` its image in the page
@@ -115,7 +115,7 @@ class Following:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the last image is there, after at most `timeout` seconds."""
+        """True once the last image is there, after at most `timeout` seconds."""
         return self._over.wait(timeout)
 
     def finish(self) -> None:
