@@ -33,7 +33,7 @@ class PullOnly(nn.Module):
 
 
 def runs() -> dict[str, training.Run]:
-    """What ails it -> the run, not yet trained."""
+    """Runs by what ails them, not yet trained."""
     scenes = data.load("scenes", limit=2048)
     options = {"data": scenes, "encoder": "conv16", "steps": STEPS, "batch_size": BATCH, "seed": SEED}
     return {

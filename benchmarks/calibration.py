@@ -236,7 +236,7 @@ def make(group: str, folder: Path, cifar: str, kinds: list[str]) -> None:
 
 
 def measure(group: str, folder: Path, cifar: str, kinds: list[str], record: bool) -> None:
-    """What was made to be healthy or half-trained, on images that `check` does not see: no rule is asked."""
+    """Accuracy of encoders made healthy or half-trained on images that `check` does not see."""
     for kind in kinds:
         labelled, asked = elsewhere(kind, cifar)
         made = training.Run(data=labelled, steps=1, batch_size=64, seed=0, threads=1).method.encoder.eval()
@@ -284,7 +284,7 @@ def by(encoder: nn.Module, labelled: ImageSet, asked: ImageSet) -> dict[str, Ten
 
 
 def right(z: Tensor, asked: Tensor, y: Tensor, asked_y: Tensor) -> dict[str, Tensor]:
-    """Of each test image, whether kNN is right, and how often a probe of two labels a class is: (M,)."""
+    """kNN right or wrong for each test image, and how often a probe of two labels a class is right: (M,)."""
     unit = [torch.nn.functional.normalize(one, dim=1) for one in (z, asked)]
     voted = measures.knn_vote(unit[1] @ unit[0].T, y, measures.neighbours_for(y, asked_y))
     dice, few = torch.Generator().manual_seed(0), torch.zeros(len(asked), dtype=torch.float64)
@@ -296,7 +296,7 @@ def right(z: Tensor, asked: Tensor, y: Tensor, asked_y: Tensor) -> dict[str, Ten
 
 
 def certain(difference: Tensor) -> bool:
-    """Whether a paired difference (M,) is above 0 by more than the images' luck."""
+    """True where a paired difference (M,) is above 0 by more than the images' luck."""
     return measures.bootstrap(difference, confidence=CONFIDENCE)[0] > 0
 
 
@@ -348,7 +348,7 @@ def brightness(images: ImageSet, of: ImageSet) -> Tensor:
 
 
 def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
-    """What the page's foot shows of the encoders that no rule has seen.
+    """Counts for the page's foot, of the encoders that no rule has seen.
 
     - rows: of the record: made, expected (diagnoses with " or " between), found, right; tuned: encoders that
       limits were set on

@@ -1,4 +1,4 @@
-"""What `python -m clutils check` costs: ResNet-18 on generated scenes of 32x32, with both maps and all.
+"""Cost of `python -m clutils check`: ResNet-18 on generated scenes of 32x32, with both maps and all.
 
     python benchmarks/check.py                       1,000 and 10,000 images: wall, CPU seconds, peak memory
     python benchmarks/check.py --pictures 1000

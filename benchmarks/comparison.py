@@ -43,7 +43,7 @@ KEPT_APART = 1500  # training images to choose by
 
 
 def pictures(source: str) -> tuple[str, ImageSet, ImageSet, ImageSet]:
-    """What they are called, and those to train on, to choose by and to judge by."""
+    """Name of the images, and those to train on, to choose by and to judge by."""
     train, test = data.load(source, limit=None if source == "scenes" else 20_000), data.load(source, "test")
     name = source
     if source != "scenes":

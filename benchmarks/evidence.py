@@ -178,7 +178,7 @@ def augmentations() -> Iterator[Case]:
 
 
 def batch() -> Iterator[Case]:
-    """As many updates of as many images, but so many at a time in the network and in the loss.
+    """Batches of another size: as many updates of as many images, so many at a time in network and loss.
 
     Gradients are averaged over the parts (BYOL's own figure 3a does so); with the updates, the decay of the
     moving average stays what it is.

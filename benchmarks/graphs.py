@@ -1,4 +1,4 @@
-"""What is learned from graphs beside what is counted: the table that notebook 14 makes, with more steps.
+"""Features learned from graphs beside counted ones: the table that notebook 14 makes, with more steps.
 
 python benchmarks/graphs.py graphs:motifs --record
 python benchmarks/graphs.py graphs:motifs --plain --record       what no step made alone
@@ -90,7 +90,7 @@ def judges(options: argparse.Namespace) -> None:
 
 
 def nodes(options: argparse.Namespace) -> None:
-    """What no weight made and what was learned, for a citation network with public parts."""
+    """Features without weights and learned ones, for a citation network with public parts."""
     network = lesson.with_even_rows(data.load(options.data))
     names = ("public-train", "public-val", "public-test")
     parts = {name: data.load(options.data, name) for name in names}

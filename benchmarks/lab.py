@@ -1,4 +1,4 @@
-"""What the training lab's panel costs: images a second of a run in it, beside the same run bare.
+"""Cost of the training lab's panel: images a second of a run in it, beside the same run bare.
 
     python benchmarks/lab.py [--rounds 3] [--seconds 15] [--json FILE] [--record]
 

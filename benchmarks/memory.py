@@ -1,4 +1,4 @@
-"""What it brings that glibc keeps the memory of a training step for the next one, on Linux, on a CPU.
+"""Gain of keeping a training step's memory for the next one (glibc), on Linux, on a CPU.
 
     python benchmarks/memory.py [--turns 7] [--record]
 

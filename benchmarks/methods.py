@@ -171,7 +171,7 @@ def share(options: argparse.Namespace) -> None:
 
 
 def comparing(run: training.Run) -> Callable[[], object]:
-    """What the run's method asks of its loss in a step: SimCLR once, BYOL and SimSiam in both directions."""
+    """Calls of the loss in a step of the run's method: SimCLR once, BYOL and SimSiam in both directions."""
     z1, z2 = (torch.randn(run.settings.batch_size, run.method.out) for _ in range(2))
     both = run.loss.against == "both views"
 

@@ -48,7 +48,7 @@ def seconds_of_the_book() -> float:
 
 
 def rounded(measured: float) -> int:
-    """What a reader is told: whole seconds up to 10, then steps of five."""
+    """Seconds as a reader is told: whole ones up to 10, then steps of five."""
     return max(1, round(measured)) if measured < 10 else 5 * round(measured / 5)
 
 

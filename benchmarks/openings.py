@@ -45,7 +45,7 @@ def figure(notebook: nbformat.NotebookNode, cell: str, which: int) -> bytes:
 
 
 def small(png: bytes) -> Image.Image:
-    """As large as fits under a title, in few colours."""
+    """Image scaled to fit under a title, in few colours."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
     # an octree keeps the colours of thin lines, which a cut by number of pixels mixes; but its white is 254

@@ -239,7 +239,7 @@ def _settings(state: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> bool:
-    """Whether it is a number that a float and 64 bits hold, as numbers of settings do."""
+    """True for a number that a float or 64 bits hold, as numbers of settings do."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
 
 
@@ -301,7 +301,7 @@ def _take_logits(opened: Opened, found: list[State]) -> None:
 
 
 def _numbers(found: Any, names: tuple[str, ...]) -> Iterator[float]:
-    """Of these names, what stands under them and is a number."""
+    """Finite numbers from 0 on that stand under these names."""
     for name in names if isinstance(found, Mapping) else ():
         value = found.get(name)
         if _number(value) and not isinstance(value, bool) and 0 <= value < math.inf:

@@ -88,7 +88,7 @@ class Backbone:
 
     @property
     def assumptions(self) -> list[str]:
-        """What is assumed of it, a sentence each, with the option that says otherwise."""
+        """Assumptions about it, a sentence each, with the option that says otherwise."""
         said = []
         if "maxpool" in self.assumed:
             there, other = ("a", "nomaxpool") if self.maxpool else ("no", "maxpool")

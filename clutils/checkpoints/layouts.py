@@ -40,7 +40,7 @@ class Layout:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def fits(self, container: str, in_order: Sequence[str]) -> bool:
-        """Whether a state under this key, with these names in alphabetical order, is laid out so."""
+        """True where a state under this key, with these names in alphabetical order, is laid out so."""
         if self.container is not None and container != self.container:
             return False
         signs = all(_begins(sign, in_order) for sign in (self.encoder, *self.signs))
@@ -48,7 +48,7 @@ class Layout:
 
 
 def _begins(sign: str, in_order: Sequence[str]) -> bool:
-    """Whether one of the names begins so: the first that is not before it, if any."""
+    """True where a name begins so: the first that is not before it, if any."""
     at = bisect.bisect_left(in_order, sign)
     return at < len(in_order) and in_order[at].startswith(sign)
 
@@ -151,7 +151,7 @@ def beginnings(names: Mapping[str, Tensor]) -> list[str]:
 
 
 def with_prefix(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:
-    """What has a name that begins so, by its name without that beginning."""
+    """Entries whose name begins with the prefix, by their names without it."""
     return {name.removeprefix(prefix): value for name, value in names.items() if name.startswith(prefix)}
 
 

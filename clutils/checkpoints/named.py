@@ -117,7 +117,7 @@ def side(net: nn.Module) -> int | None:
 
 
 def find_prefix(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
-    """What stands before a network's own names in a file; None where no beginning has most of them."""
+    """Prefix of a network's own names in a file; None where no prefix has most of them."""
     first = next(iter(wanted))
     begins = [name.removesuffix(first) for name in names if name.endswith(first)][:COPIES]
     counts = {begin: sum(begin + name in names for name in wanted) for begin in begins}
@@ -151,7 +151,7 @@ def signed(names: Mapping[str, Tensor]) -> list[str]:
 
 
 def weights_match(arch: str, names: Mapping[str, Tensor]) -> bool:
-    """Whether all weights of this network are there, by name and shape, with a classifier at most.
+    """True where all weights of this network are there, by name and shape, with a classifier at most.
 
     Not of one that can't be built without memory, as torchvision's RegNets.
     """

@@ -1,4 +1,4 @@
-"""What `checkpoints.open` gives: an encoder out of a file, and all that is known about its origin."""
+"""Result of `checkpoints.open`: an encoder out of a file, and all that is known about its origin."""
 
 from dataclasses import dataclass, field
 from typing import Any

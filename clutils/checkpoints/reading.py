@@ -145,7 +145,7 @@ NAMED = CALLED | INGREDIENTS | set(STORAGES) | {f"torch.{name}" for name in DTYP
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file held: plain values and tensors, its kind in words, its bytes on the disk."""
+    """Contents of a file: plain values and tensors, its kind in words, its bytes on the disk."""
 
     state: Any
     kind: str
@@ -185,7 +185,7 @@ def demand_harmless(path: Path, most: float | None = None) -> str:
 
 @contextlib.contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Within, whatever a broken or hostile file provokes in a parser is Refused, in one line."""
+    """Context manager: an error that a broken or hostile file provokes in a parser becomes Refused."""
     try:
         yield
     except Refused:
@@ -286,7 +286,7 @@ def _kind(file: BinaryIO, path: Path) -> str:
 
 
 def _begins_tar(start: bytes) -> bool:
-    """Whether these 512 bytes are a tar archive's first header; the rest of the file is not looked at."""
+    """True where these 512 bytes are a tar archive's first header; the rest of the file is not read."""
     try:
         tarfile.TarInfo.frombuf(start, "utf-8", "surrogateescape")
     except tarfile.HeaderError:
@@ -434,7 +434,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path, most: floa
                 raise Refused(f"{path} has keys that take long to hash, which no checkpoint needs")
 
     def given(values: Iterable[Any], of_set: bool = False) -> None:
-        """Of arguments, or a state: what is copied, and hashed where it becomes a mapping (of pairs)."""
+        """Count the values of arguments or a state that are copied, and hashed in a mapping (of pairs)."""
         nonlocal copied
         for value in values:
             long = len(value) // 16 if isinstance(value, str | bytes) else getattr(value, "size", 1)

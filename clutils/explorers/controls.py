@@ -19,7 +19,7 @@ WRITTEN = re.findall(r"\b([A-Z]\w*):", _TABLE.partition("\n};")[0])
 
 
 def of_the_family(name: str) -> bool:
-    """Whether a loss of the catalogue is a function of each anchor's similarities."""
+    """True where a loss of the catalogue is a function of each anchor's similarities."""
     return CLASSES[name].level == "similarity"
 
 
@@ -31,7 +31,7 @@ def _why_not(name: str) -> str:
 
 
 def _needs_more(cls: Any) -> str:
-    """What of a batch a loss needs beyond its similarities; "" = nothing."""
+    """Parts of a batch that a loss needs beyond its similarities; "" = none."""
     if "index" in cls.accepts:
         return "keeps a state of each sample from step to step"
     return "draws new numbers at each step" if cls.draw is not losses.Loss.draw else ""

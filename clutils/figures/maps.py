@@ -38,7 +38,7 @@ def look(label: int) -> dict[str, Any]:
 
 
 def handles(names: Iterable[tuple[int, str]], size: float) -> list[Line2D]:
-    """Of a legend: marks of these classes, with their names."""
+    """Legend handles: marks of these classes, with their names."""
     mark = partial(Line2D, [], [], linestyle="none", markersize=size)
     return [mark(label=style.literal(name), **look(c)) for c, name in names]
 
@@ -203,7 +203,7 @@ def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
 def worlds(
     truths: Mapping[str, np.ndarray], drawn: Mapping[str, np.ndarray], labels: Mapping[str, Tensor]
 ) -> Figure:
-    """What was put in, above, and what a map made of it, below: a column for each small world.
+    """Small worlds above, and their maps below: a column for each world.
 
     - truths: name -> a faithful image of the data (N, 2), such as its first two principal components
     - drawn: name -> the map (N, 2); labels: name -> (N,)

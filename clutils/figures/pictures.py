@@ -123,7 +123,7 @@ def drawn_views(
 
 
 def overlap(first: Parameters, second: Parameters) -> Tensor:
-    """Of all pixels that either of two crops shows, the share that both show: (n,), from 0 to 1."""
+    """Overlap of two crops: the share of all pixels in either that are in both, (n,), from 0 to 1."""
     tops, lefts = torch.maximum(first.boxes[:, :2], second.boxes[:, :2]).unbind(1)
     ends = [p.boxes[:, :2] + p.boxes[:, 2:] for p in (first, second)]
     bottoms, rights = torch.minimum(*ends).unbind(1)
@@ -133,7 +133,7 @@ def overlap(first: Parameters, second: Parameters) -> Tensor:
 
 
 def _changes(parameters: Parameters, index: int) -> str:
-    """What was done to a view beside its crop, in a few words."""
+    """Changes to a view beside its crop, in a few words."""
     said = []
     if bool(parameters.flipped[index]):
         said.append("flipped")

@@ -163,7 +163,7 @@ def _characters() -> frozenset[int]:
 
 
 def drawable(text: str) -> bool:
-    """Whether a font here has every character of a text."""
+    """True where a font here has every character of a text."""
     return all(character == "\n" or ord(character) in _characters() for character in text)
 
 

@@ -41,7 +41,7 @@ UNLABELLED = (
 
 @dataclass
 class Report:
-    """What a check found: `.diagnosis`, `.level`, `.verdicts` (a `Line` each); `.write(path)` keeps it."""
+    """Result of a check: `.diagnosis`, `.level`, `.verdicts` (a `Line` each); `.write(path)` saves it."""
 
     examination: Examination
     diagnosis: Diagnosis
@@ -75,7 +75,7 @@ class Report:
         return screen.screen(self.examination, self.title, self.diagnosis)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first screen."""
+        """HTML for a notebook: the first screen."""
         return figure_html(self.screen())
 
     def write(self, path: str | Path) -> Path:
@@ -311,7 +311,7 @@ def beside(first: Report, second: Report) -> str:
 
 
 def compared(first: Report, second: Report) -> str:
-    """What lies between two reports, as text: which is better, and each difference."""
+    """Comparison of two reports, as text: which is better, and each difference."""
     found = standard.differences(first.examination, second.examination)
     told = [standard.better([first, second], found)]
     for d in found:

@@ -55,7 +55,7 @@ ASKED, LABELLED = 200, 50  # test images, and labelled ones of the largest class
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What ails an encoder.
+    """Diagnosis of an encoder.
 
     - name: one of `NAMES`, or "not known"; level: good, worth a look, broken or not known
     - says: one sentence, with the numbers it rests on
@@ -80,7 +80,7 @@ class Diagnosis:
 
     @property
     def next(self) -> str:
-        """What to do next, in a sentence."""
+        """Next step, in a sentence."""
         if self.mean:
             return f"Run the check again with --mean {self.mean}."
         if self.labels:
@@ -339,7 +339,7 @@ def z_scores(f: Facts) -> tuple[float, float] | None:
 
 
 def beats_fresh_weights(f: Facts) -> bool:
-    """Whether kNN or probe is above fresh weights by more than luck, and the other not below by as much."""
+    """True where kNN or probe is above fresh weights by more than luck, and the other not as far below."""
     by = z_scores(f)
     return by is not None and max(by) >= CERTAIN and min(by) > -CERTAIN
 
@@ -351,7 +351,7 @@ def error_ratio(f: Facts) -> float:
 
 
 def learned_views(f: Facts) -> bool:
-    """Whether a view is nearer to its other view than to other images far more often than by fresh weights.
+    """True where a view is nearer to its other view than to other images far more often than by fresh weights.
 
     Healthy runs leave 0.1 to 0.35 of fresh weights' errors, half-trained ones nearly always 0.4 and more.
     """
@@ -380,7 +380,7 @@ def _than_fresh(f: Facts) -> str:
 
 
 def _views_beside(f: Facts) -> str:
-    """What views show without labels, beside fresh weights: a sentence, or ""."""
+    """Sentence on views, which need no labels, beside fresh weights; or ""."""
     if f.fresh_nearer_than is None:
         return ""
     little = "It learned less than healthy runs do"
@@ -539,7 +539,7 @@ def interval(share: float, count: float, confidence: float = 0.99) -> tuple[floa
 
 
 def one_point(f: Facts) -> bool:
-    """Whether all images are nearly one point behind the head, by the uniformity there."""
+    """True where all images are nearly one point behind the head, by the uniformity there."""
     return f.head_uniformity is not None and f.head_uniformity > ONE_POINT
 
 

@@ -1,4 +1,4 @@
-"""What an examination found: typed facts, None where nothing is known, and what figures are drawn from."""
+"""Facts of an examination, typed, None where nothing is known; and the arrays that figures are drawn from."""
 
 import json
 from collections.abc import Mapping
@@ -146,7 +146,7 @@ class Examination:
 
     @property
     def has_directions(self) -> bool:
-        """Whether images differ and none has length 0: else cosines mean nothing."""
+        """True where images differ and none has length 0: else cosines mean nothing."""
         return self.found.spread > 0 and not self.found.zero_norms
 
 

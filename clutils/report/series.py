@@ -18,7 +18,7 @@ DRAWN: dict[str, dict[str, str]] = {  # title of a panel -> label -> the number 
 
 
 def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
-    """Of reports, by their epochs; by their places where a file has none, or two have the same.
+    """Reports in the order of their epochs; of their places where a file has none, or two have the same.
 
     Each: at (where it stands), name, level, sentence, numbers, facts (as `provenance.facts`) and epoch.
     """
@@ -40,12 +40,12 @@ def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def counted(found: Sequence[Mapping[str, Any]]) -> str:
-    """What the moments are in the order of."""
+    """Unit of the order: epoch or step, or the number of the checkpoint."""
     return "epoch or step" if all(moment["at"] == moment["epoch"] for moment in found) else "checkpoint"
 
 
 def provenance(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the moments share, by the last one: what is a file's own stands in the table."""
+    """Facts that the moments share, by the last one: a file's own stand in the table."""
     return {name: said for name, said in found[-1]["facts"].items() if name not in OF_A_FILE}
 
 

@@ -74,12 +74,12 @@ class Difference:
 
     @property
     def certain(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """True where the interval leaves 0 out."""
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
 
 def differences(a: Examination, b: Examination) -> list[Difference]:
-    """Of each number that both have. Only shares of test images have an interval.
+    """Difference of each number that both have. Only shares of test images have an interval.
 
     Raises ValueError where the two did not judge the same images, in the same order.
     """

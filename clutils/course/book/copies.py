@@ -50,7 +50,7 @@ def checked(base_url: str, repository: str) -> None:
 
 
 def links(stem: str, base_url: str = "", repository: str = "") -> str:
-    """What stands under a notebook's title in the book, HTML; "" where the site has no address."""
+    """HTML under a notebook's title in the book; "" where the site has no address."""
     if not base_url:
         return ""
     download = f'<a href="{stem}.ipynb" download>Download this notebook</a>'

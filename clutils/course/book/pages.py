@@ -1,4 +1,4 @@
-"""What the book is made of: notebooks with their outputs, pages of the library, pages of its source."""
+"""Pages of the book: notebooks with their outputs."""
 
 import ast
 import base64
@@ -138,7 +138,7 @@ def _cards() -> dict[str, str]:
 
 
 def panel(source: str, page: str) -> str:
-    """What stands where a cell with this code shows a live panel, whose still image is `page`, if any.
+    """HTML in place of a live panel that a cell with this code shows; `page`: its still image, if any.
 
     An explorer in its place where one does what the panel does.
     """

@@ -55,7 +55,7 @@ def form(asked: Exercise) -> str:
 
 
 def to_be_written(asked: Exercise) -> str:
-    """What stands below an exercise that only a kernel can judge, HTML: where that is, and its hints."""
+    """HTML below an exercise that only a kernel can judge: where that is, and its hints."""
     hints = "".join(
         f"<details><summary>hint {number}</summary>{_code(hint)}</details>"
         for number, hint in enumerate(asked.hints, 1)

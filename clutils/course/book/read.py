@@ -114,7 +114,7 @@ def _beside(target: str) -> str:
 
 
 def _shown(outputs: list[NotebookNode], figures: Path, number: str) -> list[str]:
-    """What a cell's outputs look like with no kernel; of a progress bar the last state."""
+    """Outputs of a cell as they look with no kernel; of a progress bar the last state."""
     parts, printed = [], ""
     for output in outputs:
         data = output.get("data", {})

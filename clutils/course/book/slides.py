@@ -186,7 +186,7 @@ def of_slide(slide: Slide, shown: str, tell: str) -> str:
 
 
 def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url: str = "") -> str:
-    """What a slide's cells show, HTML: explorers, figures and tables; without any, what they printed.
+    """HTML of a slide's cells: explorers, figures and tables; without any, what they printed.
 
     Of a cell of text it is its table. Raises ValueError where a cell that ran shows nothing.
     """
@@ -216,7 +216,7 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
 
 
 def around(slide: Slide, after: Slide | None, notebook: NotebookNode, places: dict[str, int]) -> list[str]:
-    """What the notebook says around a slide's cells, up to those of the next slide, for the speaker."""
+    """Text of the notebook around a slide's cells, up to those of the next slide, for the speaker."""
     if not slide.cells:
         return []
     start = places[slide.cells[0][0]]
@@ -254,7 +254,7 @@ def qr_code(frame: str, base_url: str) -> str:
 
 
 def timing(text: str, minutes: int) -> str:
-    """Of '50 minutes: ... 20 minutes: ...' the part for a lecture of so many minutes."""
+    """Part of '50 minutes: ... 20 minutes: ...' for a lecture of so many minutes."""
     found = re.search(rf"{minutes} minutes: (.*?)(?=\d\d minutes: |\Z)", text, re.DOTALL)
     return found[1].strip() if found else text
 

@@ -34,7 +34,7 @@ class Ill:
 def eight(
     folder: Path, images: Pair, opened: checkpoints.Opened, pictures: Pair, steps: int = 60
 ) -> Iterator[tuple[str, Ill]]:
-    """What was done to an encoder of digits -> that encoder; each is trained as it is asked for.
+    """Encoders of digits by what was done to them; each is trained as it is asked for.
 
     images: of digits; opened: an encoder of coloured images, which is asked about their brightness: too
     early for "learned but not these classes", which takes hundreds of steps. With
