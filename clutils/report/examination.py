@@ -251,7 +251,7 @@ def _reset(module: nn.Module) -> nn.Module | None:
 
 
 def _labelled(found: Examination) -> bool:
-    """True where there are labels to be asked about and directions to compare; else `unknown` gets the reason."""
+    """True where there are labels to ask about and directions to compare; else `unknown` says why."""
     y, known = found.judged.labels, found.gallery.labels
     why = ""
     if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:

@@ -20,10 +20,10 @@ from clutils.views.batched import LUMA, NEUTRAL, Parameters, blur
 class Packed:
     """Parameters of N views on their way to a device.
 
-    numbers     (N, 16) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
-                sigma, and which adjustment comes first to last
-    order       the adjustments that at least one view needs, in their order: columns of `Parameters.factors`
-    grayscales, blurs   whether any view needs that
+    - numbers: (N, 16) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
+      sigma, and which adjustment comes first to last
+    - order: the adjustments that at least one view needs, in their order: columns of `Parameters.factors`
+    - grayscales, blurs: whether any view needs that
     """
 
     numbers: Tensor

@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from clutils import explorers, losses, training
+from clutils import explorers, losses
 from clutils.course.book import gallery, pages
 
 
@@ -98,43 +98,36 @@ def test_a_long_alt_text_gives_a_name_of_whole_words():
     assert name == "effective-number-of-negatives-against"
 
 
-def test_a_docstring_is_markdown_with_its_examples_fenced_and_its_arguments_listed():
-    text = pages.markdown("""Sum.
+def test_a_docstring_of_markdown_becomes_what_sphinx_reads():
+    lines = [
+        "Sum of `a_` and *b*.",
+        "",
+        "$$a",
+        "  + b$$",
+        "",
+        "An example:",
+        "",
+        "    add(a_, *b)",
+        "    add()",
+    ]
+    pages.restructured(None, "function", "", None, None, lines)
+    text = "\n".join(lines)
+    assert r"``a_`` and \*b\*." in text and ".. math::\n\n   a\n   + b" in text
+    assert ".. code-block:: python\n\n    add(a_, *b)\n    add()" in text
 
-    $$a + b$$
 
-    Args:
-        a: one number,
-            any
-        b: another
-
-    >>> add(1, 2)
-    3
-    """)
-    assert "$$a + b$$" in text and "```python\n>>> add(1, 2)\n3\n```" in text
-    assert "**Args**\n\n- a: one number,\n    any\n- b: another" in text
-
-
-def test_the_librarys_page_has_every_loss_with_its_formula_and_its_source():
+def test_a_rooms_page_has_every_module_with_a_loss_in_it():
     page = pages.api_page("losses")
-    for name in losses.catalogue():
-        assert f"{{py:class}} {name}(" in page, name
-        assert pages.source_of(getattr(losses, name)) in page
-    assert page.count("$$") >= 2 * 20
+    for entry in losses.catalogue().values():
+        assert f".. automodule:: {entry.cls.__module__}\n" in page
 
 
-def test_a_default_that_has_no_text_of_its_own_is_three_dots_and_no_address():
-    page = pages.api_page("settings") + pages.api_page("report")
-    assert "default: Any = ...," in page and "on_stage: Callable[[str], object] = ..." in page
-    assert "facts: dict[str, str] = ..." in page and not re.search(r" at 0x|<factory>", page)
-
-
-def test_names_of_a_notebook_lead_to_where_they_are_defined():
+def test_names_of_a_notebook_lead_to_where_they_are_documented():
     cells = [new_code_cell("from clutils import losses\nfrom clutils.course import check, macl as lesson")]
     names = pages.imported(new_notebook(cells=[*cells, new_code_cell("%timeit 1\nfrom clutils import maps")]))
     assert set(names) == {"losses", "check", "lesson"}
-    assert pages.source_of(training.train).startswith("source/clutils.training.html#line-")
-    assert pages.source_of(np.mean) == pages.source_of(3) == ""
+    assert pages.documented_at(losses.MACL) == "api/losses.html#clutils.losses.macl.MACL"
+    assert pages.documented_at(np.mean) == pages.documented_at(3) == pages.documented_at(names["check"]) == ""
 
 
 @pytest.mark.parametrize(

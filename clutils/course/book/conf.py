@@ -7,7 +7,12 @@ from clutils.course.book import pages
 
 project, author, copyright = "Contrastive learning", "the authors of clutils", "the authors of clutils, MIT"
 release = __version__
-extensions = ["myst_nb", "sphinx.ext.mathjax"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+
+autodoc_default_options = {"members": True, "member-order": "bysource", "ignore-module-all": True}
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 
 nb_execution_mode = "off"  # `running` did that
 nb_render_markdown_format = "myst"  # of outputs: tables and formulas, as in the cells
@@ -16,7 +21,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
 myst_update_mathjax = False  # else every element of class "math" alone is looked at, and no output
-suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "toc.not_included"]
+suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "toc.not_included", "autodoc"]
 
 mathjax_path = "mathjax/tex-svg.js"
 mathjax3_config = {
@@ -44,3 +49,4 @@ html_theme_options = {
 
 def setup(app):
     app.connect("html-page-context", pages.link_code)
+    app.connect("autodoc-process-docstring", pages.restructured)

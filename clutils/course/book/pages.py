@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 
@@ -169,132 +168,49 @@ def with_files(page: str, pictures: Path, at: str) -> str:
 
 
 def api_page(room: str) -> str:
-    """A room of the library as a page: its modules' public classes and functions with their docstrings."""
+    """Markdown of a room of the library: each of its public modules by `sphinx.ext.autodoc`."""
     module = importlib.import_module(f"clutils.{room}")
-    modules = [module]
-    if hasattr(module, "__path__"):
-        found = sorted(pkgutil.iter_modules(module.__path__), key=lambda each: each.name)
-        modules += [
-            importlib.import_module(f"clutils.{room}.{each.name}")
-            for each in found
-            if not each.name.startswith("_")
-        ]
-    parts = [f"# {module.__name__}", markdown(module.__doc__)]
-    for each in modules:
-        members = public(each)
-        if each is not module and members:
-            parts += [f"## {each.__name__.removeprefix(f'clutils.{room}.')}", markdown(each.__doc__)]
-        parts += [described(each, name, member) for name, member in members]
+    inner = sorted(each.name for each in pkgutil.iter_modules(getattr(module, "__path__", [])))
+    parts = [f"# clutils.{room}"]
+    for name in ("", *(each for each in inner if not each.startswith("_"))):
+        full = f"clutils.{room}.{name}".rstrip(".")
+        heading = [f"## {name}"] if name else []
+        hidden = name and not inspect.ismodule(getattr(module, name, module))  # by a function of its name
+        index = "\n   :no-index:" if hidden else ""
+        parts += [*heading, f"```{{eval-rst}}\n.. automodule:: {full}{index}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
-def public(module: ModuleType) -> list[tuple[str, Any]]:
-    """The classes and functions that a module itself defines and documents, in the order of its file."""
-    found = [
-        (name, member)
-        for name, member in vars(module).items()
-        if not name.startswith("_")
-        and (inspect.isclass(member) or inspect.isfunction(member))
-        and member.__module__ == module.__name__
-        and member.__doc__
-    ]
-    return sorted(found, key=lambda pair: line_of(pair[1]))
+def restructured(app: Any, what: str, name: str, member: Any, options: Any, lines: list[str]) -> None:
+    """Rewrite a docstring's Markdown as reStructuredText (event `autodoc-process-docstring`)."""
+    found = []
+    parts = r"(\$\$[\s\S]+?\$\$|`[^`]+`|(?<=\n\n) {4}.*(?:\n(?: {4}.*)?)*)"  # formulas, code, examples
+    for part in re.split(parts, "\n".join(lines)):
+        if part.startswith("$$"):
+            inside = "\n".join(f"   {line.strip()}" for line in part.strip("$").splitlines())
+            found.append(f"\n.. math::\n\n{inside}\n\n")
+        elif part.startswith("`"):
+            found.append(f"``{part.strip('`')}``")
+        elif part.startswith("    "):
+            found.append(f".. code-block:: python\n\n{part.rstrip()}\n\n")
+        else:
+            found.append(re.sub(r"[*|]|(?<=\w)_(?!\w)", r"\\\g<0>", part))
+    lines[:] = "".join(found).splitlines()
 
 
-def described(module: ModuleType, name: str, member: Any) -> str:
-    """A class with its methods, or a function, as a directive of Sphinx's Python domain."""
-    kind = "class" if inspect.isclass(member) else "function"
-    body = [markdown(member.__doc__)]
-    if kind == "class":
-        for method, function in vars(member).items():
-            function = getattr(function, "__func__", function)
-            if not method.startswith("_") and inspect.isfunction(function) and function.__doc__:
-                inner = markdown(function.__doc__)
-                body.append(f"::::{{py:method}} {method}{signature(function)}\n\n{inner}\n::::")
-    where = source_of(member)
-    link = f'\n\n<a class="to-source" href="../{where}">source</a>' if where else ""
-    inside = "\n\n".join(body)
-    return (
-        f":::::{{py:{kind}}} {name}{signature(member)}\n:module: {module.__name__}\n\n{inside}{link}\n:::::"
-    )
-
-
-def signature(member: Any) -> str:
-    try:
-        said = str(inspect.signature(member)).replace(" -> 'None'", "").removesuffix(" -> None")
-        said = re.sub(r"= <[^=]+ at 0x[0-9a-f]+>|= <factory>", "= ...", said)  # no text of its own
-        return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", re.sub(r"'([^']*)'", r"\1", said))  # no modules
-    except (TypeError, ValueError):
+def documented_at(member: Any) -> str:
+    """The address of a public class or function of the library in the book; else ''."""
+    if not (inspect.isclass(member) or inspect.isfunction(member)) or not member.__doc__:
         return ""
-
-
-def markdown(docstring: str | None) -> str:
-    """A docstring as MyST Markdown: examples fenced, lists of arguments and bullets set off."""
-    text = inspect.cleandoc(docstring or "")
-    text = re.sub(r"^((?:>>>|\.\.\.).*(?:\n(?!\n).+)*)", r"```python\n\1\n```", text, flags=re.MULTILINE)
-
-    def listed(match: re.Match[str]) -> str:
-        lines = inspect.cleandoc(match[2]).splitlines()
-        items = [line if line.startswith(" ") else f"- {line}" for line in lines]
-        return f"**{match[1]}**\n\n" + "\n".join(items) + "\n"
-
-    return re.sub(r"^(Args|Returns|Raises|Attributes):\n((?:[ ]{2,}.*(?:\n|$))+)", listed, text, flags=re.M)
-
-
-# ---- source ------------------------------------------------------------------------------------------------
-
-
-def source_of(member: Any) -> str:
-    """The address of the line where a class, function or module of the package is defined; else ''."""
-    if not (inspect.ismodule(member) or inspect.isclass(member) or inspect.isfunction(member)):
+    package, _, rest = member.__module__.partition(".")
+    room = rest.partition(".")[0]
+    if package != "clutils" or room in ABOVE_THE_LIBRARY or member.__name__.startswith("_"):
         return ""
-    name = member.__name__ if inspect.ismodule(member) else member.__module__
-    if not name.startswith("clutils"):
-        return ""
-    try:
-        return f"source/{name}.html#line-{line_of(member)}"
-    except (OSError, TypeError):
-        return ""
-
-
-@functools.cache  # for a class Python parses the whole file
-def line_of(member: Any) -> int:
-    """The number of the line where a class, function or module is defined."""
-    return 1 if inspect.ismodule(member) else inspect.getsourcelines(inspect.unwrap(member))[1]
-
-
-SOURCE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><link rel="stylesheet" href="../_static/pygments.css">
-<script>
-const theme = localStorage.getItem("theme") || "light";
-document.documentElement.dataset.theme = theme;
-</script>
-<link rel="stylesheet" href="../_static/source.css"></head>
-<body><p><a href="../index.html">Contrastive learning</a> · <a href="../api/index.html">the library</a></p>
-<h1>{title}</h1>{body}</body></html>
-"""
-
-
-def write_source(out: Path) -> None:
-    """Every file of the package as a page with numbered lines, in the folder `source` of a book."""
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
-
-    shown = HtmlFormatter(cssclass="highlight", linenos="inline", lineanchors="line", anchorlinenos=True)
-    (out / "source").mkdir(exist_ok=True)
-    for file in sorted((ROOT / "clutils").rglob("*.py")):
-        parts = file.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        body = highlight(file.read_text("utf-8"), PythonLexer(), shown)
-        title = file.relative_to(ROOT).as_posix()
-        (out / "source" / f"{name}.html").write_text(SOURCE.format(title=title, body=body), "utf-8")
+    return f"api/{room}.html#{member.__module__}.{member.__qualname__}"
 
 
 def imported(notebook: NotebookNode) -> dict[str, Any]:
-    """What a notebook's cells import from the package, by the names that they use."""
+    """Modules, classes and functions that a notebook imports from the package, by the names in its cells."""
     found: dict[str, Any] = {}
     for cell in notebook.cells:
         if cell.cell_type != "code" or "clutils" not in cell.source:
@@ -317,7 +233,7 @@ CALLED = re.compile(r'<span class="n">(\w+)</span>((?:<span class="o">\.</span><
 
 
 def link_code(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """In a notebook's cells, link what comes from the package to its source (event `html-page-context`)."""
+    """Link names of the library in a notebook's cells to their docs (event `html-page-context`)."""
     file = Path(app.srcdir) / f"{page}.ipynb"
     if not file.exists():
         return
@@ -327,10 +243,10 @@ def link_code(app: Any, page: str, template: str, context: dict[str, Any], doctr
         member, where = names.get(match[1]), ""
         if member is None:
             return match[0]
-        where = source_of(member)
+        where = documented_at(member)
         for part in re.findall(r'<span class="n">(\w+)</span>', match[2]):
             member = getattr(member, part, None)
-            where = source_of(member) or where
+            where = documented_at(member) or where
         return f'<a class="to-source" href="../{html.escape(where)}">{match[0]}</a>' if where else match[0]
 
     context["body"] = CALLED.sub(linked, context["body"])

@@ -20,8 +20,8 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
     """Build the book into the folder `out`, which is replaced -> Sphinx's warnings, one a line.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
-    - base_url: where it is hosted, for the explorers' links and what a notebook fetches: see `copies`
-    - repository: on GitHub, owner/name, whose notebooks Colab opens
+    - base_url: where it is hosted, for the explorers' links and a notebook's images
+    - repository: on GitHub, owner/name, whose notebooks Colab opens: see `copies`
 
     Raises ImportError where Sphinx is missing, RuntimeError where it fails, FileExistsError where `out` holds
     something else.
@@ -33,7 +33,7 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
     with tempfile.TemporaryDirectory() as work:
         source, html = Path(work, "source"), Path(work, "html")  # myst-nb writes beside its target, too
         source.mkdir()
-        pages.write(source, executed, lambda stem: copies.links(stem, base_url, repository))
+        pages.write(source, executed, lambda stem: copies.links(stem, repository))
         command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(HERE), "-d", f"{work}/read"]
         done = subprocess.run([*command, str(source), str(html)], capture_output=True, text=True)
         if done.returncode:
@@ -42,7 +42,6 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
         if (source / "pictures").exists():
             shutil.copytree(source / "pictures", out / "pictures", dirs_exist_ok=True)
         said = re.sub(re.escape(f"{source}/"), "", done.stderr)
-    pages.write_source(out)
     codes = base_url and importlib.util.find_spec("segno")  # what makes QR codes
     hosted = f"{base_url.rstrip('/')}/explorers" if codes else ""
     for name in explorers.NAMES:
@@ -58,8 +57,8 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
 def whole(out: Path, executed: Path, base_url: str = "", repository: str = "") -> list[str]:
     """The book, and the slides in its folder `slides`, as any static host serves them -> Sphinx's warnings.
 
-    Links inside are relative. With a `base_url` each page says its own address, for search engines, and has
-    its notebook to download; with a `repository`, owner/name on GitHub, it opens in Colab, too.
+    Links inside are relative. With a `base_url` each page says its own address, for search engines; with a
+    `repository`, owner/name on GitHub, it has its notebook to download, which opens in Colab, too.
     """
     copies.checked(base_url, repository)
     warnings = book(out, executed, base_url, repository)
@@ -70,7 +69,10 @@ def whole(out: Path, executed: Path, base_url: str = "", repository: str = "") -
         page.write_text(linked, "utf-8")
     (out / ".nojekyll").touch()  # GitHub Pages then serves folders whose names begin with _
     if base_url:
-        copies.write(out, base_url, repository)
+        if repository:
+            copies.write(out, base_url, repository)
+            pictures = pages.ROOT / "notebooks" / "pictures"
+            shutil.copytree(pictures, out / "notebooks" / "pictures", dirs_exist_ok=True)
         for page in sorted(out.rglob("*.html")):
             address = f"{base_url.rstrip('/')}/{page.relative_to(out).as_posix()}"
             text = page.read_text("utf-8")
