@@ -12,13 +12,6 @@ def three_points() -> tuple[Tensor, Tensor]:
     return torch.tensor([[0.8]], dtype=torch.float64), torch.tensor([[0.3, -0.5]], dtype=torch.float64)
 
 
-def three_points_on_the_circle() -> Tensor:
-    """The same as unit vectors (4, 2): the anchor at angle 0, then its positive, then the two negatives."""
-    cosines = torch.tensor([1.0, 0.8, 0.3, -0.5], dtype=torch.float64)
-    signs = torch.tensor([1.0, 1.0, -1.0, 1.0], dtype=torch.float64)  # so that they lie on both sides
-    return torch.stack([cosines, signs * (1 - cosines**2).sqrt()], dim=1)
-
-
 def one_hard_negative(easy: int = 200) -> tuple[Tensor, Tensor]:
     """s+ = 0.5, one negative at 0.9 and `easy` at -0.9: (1, 1) and (1, 1 + easy).
 

@@ -13,8 +13,8 @@ from matplotlib.collections import PathCollection
 from matplotlib.patches import Rectangle
 from matplotlib.quiver import Quiver
 
-from clutils import anatomy, figures, losses, measures, similarities
-from clutils.course import sphere, toys
+from clutils import figures, losses, similarities
+from clutils.course import sphere
 from clutils.course.sphere import descent
 from clutils.course.sphere import figures as draw
 from clutils.figures import style
@@ -140,7 +140,8 @@ def test_gaps_go_once_round_the_circle():
 
 
 def test_the_anchor_and_the_others_stand_where_they_are():
-    points = toys.three_points_on_the_circle()
+    cosines = torch.tensor([1.0, 0.8, 0.3, -0.5], dtype=torch.float64)
+    points = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
     ax = draw.anchor_and_others(points)
     assert isinstance(ax, Axes)
     drawn = {tuple(np.round(line.get_xydata()[0], 12)) for line in ax.lines if len(line.get_xdata()) == 1}
@@ -174,24 +175,6 @@ def test_the_table_colours_by_role_and_writes_the_similarities():
     for i in range(2 * B):
         by_hand = (z @ z[i])[roles[i] == -1].sort().values
         torch.testing.assert_close(pairs.negatives[i].sort().values, by_hand)
-
-
-def test_the_push_on_each_negative_is_the_losses_own():
-    figure = draw.who_is_pushed(THREE, 0.8, NEGATIVES, moved_to=0.7)
-    after = torch.cat([torch.tensor([0.7], dtype=torch.float64), NEGATIVES[1:]])
-    for loss, ax in zip(THREE, figure.axes, strict=True):
-        hollow, _, stem = ax.lines
-        for line, negatives in ((hollow, NEGATIVES), (stem, after)):
-            positive = torch.tensor([[0.8]], dtype=torch.float64)
-            push = anatomy.forces(loss, positive, negatives[None])[1][0]
-            x, y = line.get_data()
-            if line is stem:
-                assert np.all(y[0::3] == 0) and np.isnan(y[2::3]).all()
-                x, y = x[1::3], y[1::3]
-            np.testing.assert_allclose(x, negatives)
-            np.testing.assert_allclose(y, push)
-        assert ax.get_ylim()[1] > max(stem.get_ydata()[1::3])
-    assert "from 0.20 to 0.70" in figures.alt(figure)
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
@@ -247,25 +230,6 @@ def test_frames_are_the_steps_asked_for():
     assert "step 6" in figures.alt(figure)
 
 
-@pytest.mark.parametrize("quantity", ["loss", "alignment", "uniformity"])
-def test_curves_along_a_path_are_the_measures(quantity):
-    loss = losses.NTXent(0.2)
-    path = descent.move(loss, *views(), steps=5)
-    ax = draw.paths_along([loss], [path], quantity)
-    drawn = ax.lines[0].get_ydata()
-    expected = {
-        "loss": path.loss,
-        "alignment": (path.z1 - path.z2).square().sum(-1).mean(-1),
-        "uniformity": torch.tensor([measures.uniformity(z) for z in path.z1]),
-    }[quantity]
-    np.testing.assert_allclose(drawn, expected)
-    assert f"{drawn[-1]:.2f}" in figures.alt(ax)
-    if quantity == "uniformity":
-        even = torch.tensor([0.0, 0.5, 1.0, 1.5]) * math.pi
-        best = measures.uniformity(torch.stack([even.cos(), even.sin()], dim=1))
-        assert ax.lines[1].get_ydata()[0] == pytest.approx(best, rel=1e-5)
-
-
 def test_a_loss_is_called_by_its_name_and_settings():
     assert draw.name_of(losses.PairMargin(1.0)) == "pair loss, m = 1"
     assert draw.name_of(losses.Triplet(0.2)) == "triplet loss, m = 0.2"
@@ -293,24 +257,13 @@ def test_the_circle_opens_on_the_points_and_the_steps_of_the_notebooks():
     assert (given["temperature"], given["beside_temperature"]) == (0.3, 0.3)
 
 
-def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_under_nt_xent():
-    panel = sphere.explore_pushes(THREE, positive=0.8, negatives=NEGATIVES)
-    panel.set(moving=0.75)
-    moved = torch.cat([torch.tensor([0.75], dtype=torch.float64), NEGATIVES[1:]])
-    totals = {}
-    for loss in THREE:
-        positive = torch.tensor([[0.8]], dtype=torch.float64)
-        now, then = (
-            float(anatomy.forces(loss, positive, n[None])[1][0, 1:].sum()) for n in (moved, NEGATIVES)
-        )
-        totals[loss.name] = now - then
-        assert f"{draw.name_of(loss)}: {now:.3f} (at first {then:.3f})" in panel.readout.value
-    assert totals["PairMargin"] == totals["Triplet"] == 0
-    assert totals["NTXent"] < -0.1
-    background = panel.live.backgrounds
-    panel.set(moving=0.8)
-    assert panel.live.backgrounds == background
-    assert "hollow" in figures.alt(panel.live.figure)
+def test_without_menus_the_circle_has_the_losss_settings_and_the_number_of_images_alone():
+    given = json.loads(re.search(r'"defaults":(\{[^}]*\})', sphere.circle(menus=False).inside)[1])
+    hidden = set(given["hide"].split(","))
+    assert {"loss", "beside", "rate", "seed", "classes"} <= hidden and not {
+        "pictures",
+        "temperature",
+    } & hidden
 
 
 # ---- errors --------------------------------------------------------------------------------------------
@@ -333,14 +286,8 @@ def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_u
             lambda: draw.frames(THREE[:1], [descent.move(THREE[0], *views(), steps=6)], at=(0, 7)),
             "step 7 was asked for, but a path ends at step 6",
         ),
-        (
-            lambda: draw.along(descent.move(losses.NTXent(), *views(), steps=1), "tolerance"),
-            r"'tolerance'.*alignment",
-        ),
         (lambda: sphere.circle("SogCLR"), r"loss is 'SogCLR', which is left out: keeps a state"),
         (lambda: sphere.circle("NTXent", margin=3.0), "no setting margin"),
-        (lambda: sphere.explore_pushes(THREE, 0.8, NEGATIVES[:1]), r"\(1,\)"),
-        (lambda: sphere.explore_pushes(THREE, 0.8, torch.tensor([0.99, 0.0])), r"0\.99"),
     ],
 )
 def test_bad_input_is_quoted(call, message):

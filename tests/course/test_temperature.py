@@ -17,25 +17,6 @@ from tests.course.answers import judged
 from tests.course.drawn import line
 
 
-def test_the_gate_is_the_slope_of_the_loss():
-    ax = temperature.gate({"three points": -2.5})
-    c, loss = line(ax, "the loss")
-    _, slope = line(ax, "its slope")
-    np.testing.assert_allclose(loss, np.log1p(np.exp(c)), rtol=1e-12)
-    np.testing.assert_allclose(np.gradient(loss, c)[1:-1], slope[1:-1], atol=1e-3)
-    assert "three points at c = -2.5 has W = 0.076" in figures.alt(ax)
-
-
-def test_the_cold_limit_lies_above_the_hinge_by_at_most_tau_log_2():
-    ax = temperature.cold_limit((0.5, 0.05))
-    gap, hinge = line(ax, "hinge")
-    np.testing.assert_allclose(hinge, np.maximum(0, gap))
-    for t in (0.5, 0.05):
-        _, drawn = line(ax, f"NT-Xent, τ = {t:g}")
-        np.testing.assert_allclose(drawn, t * np.log1p(np.exp(gap / t)), rtol=1e-12)
-        assert (drawn - hinge).max() == pytest.approx(t * math.log(2), rel=1e-9)
-
-
 def test_the_effective_number_drawn_is_the_mean_over_the_anchors():
     _, negatives = toys.random_similarities(5, 1, 30, torch.Generator().manual_seed(1))
     ax = temperature.effective_negatives({"uniform": negatives}, marked=0.1)
@@ -126,90 +107,6 @@ def test_each_recorded_temperature_has_three_seeds_and_can_be_run_again_by_its_c
         settings = f"--steps {row['steps']} --temperatures {row['temperature']} --seeds {row['seed']}"
         assert row["command"].startswith("python benchmarks/temperature.py")
         assert row["command"].endswith(settings)
-
-
-# ---- the recorded sweep -------------------------------------------------------------------------------
-
-
-def test_a_sweep_has_a_line_for_each_number_of_steps_with_the_seeds_reach():
-    rows = [
-        {"contender": f"τ = {t}", "step": step, "mean": step / 1000 + t, "min": 0.0, "max": 4.0, "count": 3}
-        for step in (0, 3000)
-        for t in (0.2, 0.05)
-    ]
-    ax = temperature.sweep(pd.DataFrame(rows), "kNN accuracy")
-    for (line_, _, _), step in zip(ax.containers, (0, 3000), strict=True):
-        assert line_.get_xdata().tolist() == [0.05, 0.2]
-        assert line_.get_ydata().tolist() == pytest.approx([step / 1000 + 0.05, step / 1000 + 0.2])
-    assert [text.get_text() for text in ax.texts] == ["untrained", "3,000 steps"]
-    assert "3,000 steps 3.05, 3.20" in figures.alt(ax)
-
-
-def rows_of(uniformity: dict[float, float]):
-    """Five seeds' looks at steps 0, 2,000 and 3,000 of each temperature, tolerance following uniformity."""
-    return pd.DataFrame(
-        {
-            "subject": "temperature",
-            "stage": "seeds",
-            "contender": f"τ = {t}",
-            "seed": seed,
-            "steps": 3000,
-            "step": step,
-            "knn": (0.2 if step == 0 else 0.9) + 0.001 * seed,
-            "uniformity": -value + 0.01 * seed,
-            "tolerance": -value / 2 + 0.01 * seed,
-        }
-        for t, value in uniformity.items()
-        for seed in range(5)
-        for step in (0, 2000, 3000)
-    )
-
-
-@pytest.mark.parametrize(
-    ("uniformity", "always"),
-    [
-        ({0.05: 3.0, 0.2: 2.5, 1.0: 1.0}, True),
-        ({0.05: 2.0, 0.2: 2.5, 1.0: 1.0}, False),
-        ({0.05: 2.0, 0.1: 2.5, 0.2: 2.0, 1.0: 1.0}, "0.1"),
-        ({0.05: 2.0, 0.2: 2.0, 1.0: 2.001}, None),
-        ({}, None),
-    ],
-)
-def test_the_sweep_decides_what_its_seeds_can_tell_apart(uniformity, always, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "FOLDER", tmp_path)
-    if uniformity:
-        rows_of(uniformity).to_csv(tmp_path / "evidence.csv", index=False)
-    found = lesson.judged_sweep()
-    from_one_on = isinstance(always, str)
-    assert found["always"] is (False if from_one_on else always) and found["shown_by"] and found["control"]
-    assert found.get("holds_when", False) is from_one_on
-    words = f"τ = {always} is the coldest that is compared, after "
-    assert not from_one_on or found["when"].startswith(words)
-    if uniformity:
-        swept = lesson.recorded_sweep({"uniformity": "uniformity", "knn": "kNN"})
-        assert "kNN accuracy is 0.20 untrained and 0.90" in found["control"]
-        assert lesson.sweep_table()["knn"].round(2).eq(0.9).all()
-        assert "3,000 steps 0.90" in figures.alt(swept)
-
-
-@pytest.mark.parametrize("kept", [{0.05: 3, 0.2: 1, 1.0: 3}, {0.05: 5}, {0.2: 2, 1.0: 2}])
-def test_a_sweep_half_made_decides_nothing_and_breaks_nothing(kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "FOLDER", tmp_path)
-    rows = rows_of({t: 1 / t for t in kept})
-    few = [row.seed < kept[float(row.contender.removeprefix("τ = "))] for row in rows.itertuples()]
-    rows[few].to_csv(tmp_path / "evidence.csv", index=False)
-    found = lesson.judged_sweep()
-    assert found["always"] is None and f"{sum(kept.values())} runs" in found["shown_by"] and found["control"]
-
-
-@pytest.mark.parametrize(("still", "always"), [(0.1, True), (0.9, None)])
-def test_what_is_still_on_its_way_is_not_told_apart(still, always, tmp_path, monkeypatch):
-    """A difference of 1.5 counts where both moved less than that in the last third, and not where more."""
-    monkeypatch.setattr(records, "FOLDER", tmp_path)
-    rows = rows_of({0.1: 2.5, 1.0: 1.0})
-    rows.loc[rows["step"] == 2000, "uniformity"] += still
-    rows.to_csv(tmp_path / "evidence.csv", index=False)
-    assert lesson.judged_sweep()["always"] is always
 
 
 # ---- the exercises ------------------------------------------------------------------------------------

@@ -6,13 +6,6 @@ from clutils import measures, similarities
 from clutils.course import toys
 
 
-def test_the_points_on_the_circle_have_the_similarities_of_the_three_points():
-    circle = toys.three_points_on_the_circle()
-    positives, negatives = toys.three_points()
-    torch.testing.assert_close(circle.norm(dim=1), torch.ones(4, dtype=torch.float64))
-    torch.testing.assert_close(circle[1:] @ circle[0], torch.cat([positives[0], negatives[0]]))
-
-
 def test_classes_on_the_circle_lie_near_their_own_and_apart_from_others():
     z1, z2, labels = toys.classes_on_the_circle()
     assert labels.bincount().tolist() == [4, 4, 4, 4]

@@ -3,15 +3,11 @@
 from clutils.course.forces.figures import Beside, beside, pulls, title_of
 from clutils.course.forces.gradient_scaling import (
     against_count,
-    against_temperature,
     all_equal,
     directions,
     few_hard,
     gaussian,
-    hardness,
-    relief,
     scale,
-    surface,
     turning_point,
 )
 from clutils.course.forces.panels import explore, one_anchor

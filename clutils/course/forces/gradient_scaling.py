@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from clutils import anatomy
-from clutils.figures import axes_for, describe, new, style
+from clutils.figures import axes_for, describe, style
 from clutils.figures.training import curves
 
 # the axis of every figure here: from one-negative-takes-all to all-negatives-alike
@@ -159,24 +159,6 @@ def push_frame(ax: Axes) -> None:
 
 
 @style.in_course_style
-def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: Axes | None = None) -> Axes:
-    """W against τ in the extreme case, a line for each number of negatives, its limit K/(K+1) dotted."""
-    grid = temperature_axis()
-    lines = {f"K = {count:,}": scale(*EXTREME, grid, count)[:, 0] for count in counts}
-    ax = curves(grid, lines, "temperature", "W", ordered=True, ax=axes_for(ax))
-    for look, count in zip(style.series(len(counts)), counts, strict=True):
-        ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
-    scale_frame(ax, "temperature τ")
-    style.name_lines(ax)
-    ax.set_title(EXTREME_IN_WORDS)
-    return describe(
-        ax,
-        f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "
-        f"{EXTREME_IN_WORDS}; each line goes to its limit K/(K+1), dotted, as the temperature grows.",
-    )
-
-
-@style.in_course_style
 def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax: Axes | None = None) -> Axes:
     """W against the number of negatives in the extreme case, a line a temperature; dotted K/(K+1)."""
     grid = count_axis()
@@ -191,48 +173,6 @@ def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax:
         f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
         f"with {EXTREME_IN_WORDS}; every line rises with K; K/(K+1) is dotted.",
     )
-
-
-@style.in_course_style
-def surface(ax: Axes | None = None) -> Axes:
-    """W over temperature and number of negatives in the extreme case: colours, with contour lines."""
-    ax = axes_for(ax)
-    temperatures, counts = temperature_axis(121), count_axis(97)
-    W = scale(*EXTREME, temperatures, counts).T.numpy()
-    temperatures, counts = temperatures.numpy(), counts.numpy()
-    mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, shading="gouraud", rasterized=True)
-    # one colour per line: white on the dark low values, black on the bright high ones
-    levels = {"levels": [0.1, 0.5, 0.9, 0.99], "colors": ["white", "white", "black", "black"]}
-    lines = ax.contour(temperatures, counts, W, **levels, linewidths=1.2)
-    _logarithmic(ax, "x", "temperature τ")
-    _logarithmic(ax, "y", "number of negatives K")
-    ax.clabel(lines, fmt="%g", fontsize=10)
-    ax.grid(False)
-    ax.set_title(EXTREME_IN_WORDS)
-    ax.figure.colorbar(mesh, ax=ax, label="gradient scale W", shrink=0.95)
-    return describe(
-        ax,
-        f"Map of W over temperature and number of negatives, with {EXTREME_IN_WORDS}, and its contour lines "
-        "from 0.1 to 0.99.",
-    )
-
-
-@style.in_course_style
-def relief() -> Axes:
-    """The same surface in three dimensions."""
-    _, ax = new(6.5, 5.0, subplot_kw={"projection": "3d"})
-    temperatures, counts = temperature_axis(61).log10(), count_axis(49).log10()
-    W = scale(*EXTREME, 10**temperatures, 10**counts)
-    x, y = torch.meshgrid(temperatures, counts, indexing="ij")
-    ax.plot_surface(x.numpy(), y.numpy(), W.numpy(), cmap="viridis", vmin=0, vmax=1, rcount=61, ccount=49)
-    ticks = [0.02, 0.1, 0.5, 2, 20]
-    ax.set_xticks([math.log10(t) for t in ticks], [f"{t:g}" for t in ticks])
-    ax.set_yticks(range(5), [f"{10**k:,}" for k in range(5)])
-    ax.set(xlabel="temperature τ", zlabel="W", zlim=(0, 1))
-    ax.set_ylabel("negatives K", labelpad=10)
-    ax.view_init(elev=28, azim=-125)
-    ax.set_title(EXTREME_IN_WORDS)
-    return describe(ax, f"W as a surface over temperature and number of negatives, with {EXTREME_IN_WORDS}.")
 
 
 @style.in_course_style
@@ -263,24 +203,6 @@ def directions(
         ax,
         f"W against temperature with s+ = {_say(positive)} and {count} negatives for {len(distributions)} "
         f"distributions of them; {'; '.join(turns) if turns else 'none has a minimum inside'}.",
-    )
-
-
-@style.in_course_style
-def hardness(temperatures: Sequence[float] = (0.05, 0.1, 0.2, 0.5, 1.0), ax: Axes | None = None) -> Axes:
-    """The hardness weights p̂_j of 41 negatives, evenly spaced over [-1, 1], a line for each temperature."""
-    s = torch.linspace(-1, 1, 41, dtype=torch.float64)
-    lines = {f"τ = {t:g}": anatomy.hardness_weights(s[None], t)[0] for t in temperatures}
-    named = "similarity of the negative s⁻", r"hardness weight $\hat{p}_j$, share of the push"
-    ax = curves(s, lines, *named, ordered=True, ax=axes_for(ax))
-    ax.axhline(1 / len(s), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="1/K: all alike")
-    ax.set(xlim=(-1, 1), yscale="log", ylim=(1e-6, 1.5))
-    style.name_lines(ax)
-    return describe(
-        ax,
-        f"Share of the push against a negative's similarity for temperatures "
-        f"{', '.join(f'{t:g}' for t in temperatures)}: straight lines on a logarithmic axis, the colder "
-        "the steeper.",
     )
 
 

@@ -9,9 +9,6 @@ from clutils.course.sphere.figures import (
     key_to_points,
     key_to_roles,
     name_of,
-    paths_along,
     points,
-    pushes,
-    who_is_pushed,
 )
-from clutils.course.sphere.panels import circle, explore_pushes
+from clutils.course.sphere.panels import circle

@@ -1,6 +1,6 @@
 """Points under a loss: how near they are, who is compared with whom, who is pushed, where it takes them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -9,15 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch, Rectangle
-from matplotlib.text import Text
 from torch import Tensor
 
-from clutils import anatomy, measures
 from clutils.course.sphere import descent
 from clutils.course.sphere.descent import Trajectory
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import Loss
-from clutils.settings import one_of
 
 
 def name_of(loss: Loss) -> str:
@@ -133,83 +130,6 @@ def key_to_roles(figure: Figure) -> None:
 
 def _number(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
-
-
-# ---- who is pushed -------------------------------------------------------------------------------------
-
-
-class PushStems:
-    """The push on each negative of one anchor, an Axes for each loss; one negative moves, the others stay.
-
-    - losses: of level "similarity"
-    - positive: s+; negatives: (K,), the first of them moves
-    - reach: the similarity it gets to at most; the axes have room for it
-    """
-
-    def __init__(self, losses: Sequence[Loss], positive: float, negatives: Tensor, reach: float):
-        self.losses, self.positive, self.negatives = list(losses), positive, negatives
-        self.before = [pushes(loss, positive, negatives) for loss in losses]
-        hollow = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "linestyle": "none"}
-        with style.course():
-            self.figure, axes = new(9.6, 3.4, columns=len(self.losses), squeeze=False)
-            self.axes: list[Axes] = list(axes[0])
-            self.stems: list[Line2D] = []
-            self.texts: list[Text] = []
-            for loss, ax, before in zip(self.losses, self.axes, self.before, strict=True):
-                ax.plot(negatives, before, **hollow, color=style.GREY, label="at first")
-                ax.axvline(
-                    positive, color=style.role("positive")["color"], linestyle=":", label="s⁺, the positive"
-                )
-                look = style.role("negative") | {"linestyle": "-", "linewidth": 1.4, "markevery": (1, 3)}
-                self.stems += ax.plot([], [], **look, label="now")
-                most = max(float(before.max()), float(pushes(loss, positive, self._moved(reach)).max()))
-                top = 1.3 * most or 1.0  # room for the text
-                ax.set(xlim=(-1.05, 1.05), ylim=(-0.03 * top, top), xlabel="similarity of the negative s⁻")
-                ax.set_title(name_of(loss))
-                self.texts.append(ax.text(0.02, 0.98, "", transform=ax.transAxes, va="top", fontsize=10))
-            self.axes[0].set_ylabel("push ∂ℓ/∂s⁻")
-            self.figure.legend(*self.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        self.update(float(negatives[0]))
-        describe(
-            self.figure,
-            f"The push on each of {len(negatives)} negatives against its similarity, one chart each for "
-            f"{'; '.join(map(name_of, self.losses))}; hollow circles mark where they were at first.",
-        )
-
-    def _moved(self, similarity: float) -> Tensor:
-        return torch.cat([self.negatives.new_tensor([similarity]), self.negatives[1:]])
-
-    def update(self, similarity: float) -> list[tuple[float, float]]:
-        """Move the first negative -> for each loss the push on all the others together, at first and now."""
-        negatives, others = self._moved(similarity), []
-        for loss, stem, text, before in zip(self.losses, self.stems, self.texts, self.before, strict=True):
-            push = pushes(loss, self.positive, negatives)
-            zero, cut = torch.zeros_like(push), torch.full_like(push, torch.nan)
-            heights = torch.stack([zero, push, cut], dim=1).flatten()
-            stem.set_data(negatives.repeat_interleave(3).numpy(), heights.numpy())
-            others.append((float(before[1:].sum()), float(push[1:].sum())))
-            text.set_text(f"on the others: {others[-1][0]:.2f} → {others[-1][1]:.2f}")
-        return others
-
-
-def pushes(loss: Loss, positive: float, negatives: Tensor) -> Tensor:
-    """The push on each negative (K,) of one anchor with one positive, by `anatomy.forces`."""
-    return anatomy.forces(loss, negatives.new_tensor([[positive]]), negatives[None])[1][0]
-
-
-def who_is_pushed(losses: Sequence[Loss], positive: float, negatives: Tensor, moved_to: float) -> Figure:
-    """The push on each of an anchor's negatives for each loss, before (hollow) and after the first moved.
-
-    - positive: s+; negatives: (K,), K of 2 or more; moved_to: where the first of them goes
-    """
-    stems = PushStems(losses, positive, negatives, moved_to)
-    others = stems.update(moved_to)
-    said = [
-        f"{name_of(loss)} from {before:.2f} to {after:.2f}"
-        for loss, (before, after) in zip(stems.losses, others, strict=True)
-    ]
-    text = f"One negative moves from {float(negatives[0]):.2f} to {moved_to:.2f}. Push on the others"
-    return describe(stems.figure, f"{text}: {', '.join(said)}.")
 
 
 # ---- points that move ----------------------------------------------------------------------------------
@@ -378,52 +298,7 @@ def state(path: Trajectory, step: int, name: bool = True) -> str:
     return "\n".join(lines)
 
 
-# ---- along a path --------------------------------------------------------------------------------------
-
-QUANTITIES: dict[str, tuple[str, Callable[[Trajectory], Iterable[float]]]] = {
-    "loss": ("loss ℓ", lambda path: path.loss.tolist()),
-    "alignment": ("alignment (d² of the views)", lambda path: map(measures.alignment, path.z1, path.z2)),
-    "uniformity": ("uniformity", lambda path: map(measures.uniformity, path.z1)),
-}
-
-
-def along(path: Trajectory, quantity: str) -> list[float]:
-    """Loss, alignment or uniformity (of view 1) at each frame of a path, by `measures`.
-
-    Raises ValueError on another quantity.
-    """
-    one_of("along", "quantity", quantity, QUANTITIES)
-    return list(QUANTITIES[quantity][1](path))
-
-
 def evenly(pictures: int) -> Tensor:
     """Points at equal angles all round the circle, (images, 2), float64: uniformity's best."""
     angle = 2 * torch.pi * torch.arange(pictures, dtype=torch.float64) / pictures
     return torch.stack([angle.cos(), angle.sin()], dim=1)
-
-
-@style.in_course_style
-def paths_along(
-    losses: Sequence[Loss],
-    paths: Sequence[Trajectory],
-    quantity: str,
-    names: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
-    """A quantity of `along` against the step, a line for each loss; for uniformity its best value, dotted.
-
-    - names: whether the lines have theirs at their ends
-    """
-    ax = axes_for(ax)
-    lines = {}
-    for loss, path in zip(losses, paths, strict=True):
-        lines[name_of(loss)] = values = along(path, quantity)
-        ax.plot(values, **style.loss(loss.name), markevery=(0, max(1, len(path) // 8)), label=name_of(loss))
-    if quantity == "uniformity" and paths[0].z1.shape[2] == 2:
-        best = measures.uniformity(evenly(paths[0].z1.shape[1]))
-        ax.axhline(best, color=style.GREY, linestyle=":", label="evenly spread")
-    ax.set(xlabel="step", ylabel=QUANTITIES[quantity][0])
-    if names:
-        style.name_lines(ax)
-    ends = ", ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
-    return describe(ax, f"{quantity} against the step: {ends}.")
