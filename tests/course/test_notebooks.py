@@ -316,7 +316,7 @@ def test_a_good_notebook_has_no_faults():
         ("unexercised", lambda nb: nb.cells.extend(code("a.check(1)", "exercise") for _ in range(2))),
         ("unexercised", replace(11, ".check", ".print")),
         ("unexercised", lambda nb: nb.cells.append(code("print('solved')", "exercise"))),
-        ("too_long", replace(2, "assert", "\n" * 25 + "assert")),
+        ("too_long", replace(2, "assert", "\n" * LONGEST_CELL + "assert")),
         ("drawn_in_the_open", lambda nb: nb.cells.append(code("\n" * 11 + "figures.show(ax)"))),
         ("unannounced", replace(0, "about 5 s", "a moment")),
         ("unannounced", replace(0, "![", "[")),
