@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.data import SentenceSet, sentences
+from clutils.data.labels import numbered
 from clutils.data.sets import SampleSet
 from clutils.settings import one_device, one_of, within
 
@@ -391,6 +392,7 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
     train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,). Rows without a label
     (below 0) are left out on both sides.
     """
+    (train_y, test_y), _ = numbered("linear_probe", train_y, test_y)
     found = probed(train_z, train_y, test_z, "linear_probe")
     test_y = as_classes(test_y, "linear_probe", "test_y", found)
     found, test_y = _labelled("linear_probe", "test", found, test_y)
@@ -404,7 +406,7 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
     from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
-    unasked = torch.zeros(len(test_z), dtype=torch.int64)
+    ((train_y,), _), unasked = numbered(who, train_y), torch.zeros(len(test_z), dtype=torch.int64)
     train_z, train_y, test_z, _ = _split(finite_rows, who, train_z, train_y, test_z, unasked)
     if len(train_y.unique()) < 2:
         raise ValueError(
@@ -629,18 +631,17 @@ def _both(rows: Rows, who: str, a: Vectors, b: Vectors) -> tuple[Tensor, Tensor]
 
 
 def as_classes(y: Vectors, who: str, name: str, z: Tensor) -> Tensor:
-    """y as int64 (rows,), a class for each row of z, below 0 = none, on z's device."""
-    y = torch.as_tensor(y).detach()
+    """Labels y as int64 (rows,), a class for each row of z, below 0 = none, on z's device."""
+    ((y,), _) = numbered(f"{who}: {name}", y)
     if y.shape != z.shape[:1]:
         raise ValueError(f"{who}: {name} is {tuple(y.shape)}, but {len(z)} rows have ({len(z)},) classes")
-    if y.is_floating_point():
-        raise ValueError(f"{who}: {name} is {y.dtype}, but classes are whole numbers")
-    return y.to(z.device, torch.int64)
+    return y.to(z.device)
 
 
 def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
     """train_z and train_y of the rows with a label, test_z and test_y; checked, the embeddings by `rows`."""
     train_z, train_y, test_z, test_y = given
+    (train_y, test_y), _ = numbered(who, train_y, test_y)
     train_z, test_z = rows(train_z, who, "train_z"), rows(test_z, who, "test_z")
     if train_z.shape[1] != test_z.shape[1]:
         raise ValueError(

@@ -5,6 +5,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.spatial
 import scipy.stats
@@ -299,7 +300,7 @@ BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
         (lambda: measures.uniformity(Z[:1]), r"z is \(1, 3\)"),
         (lambda: measures.uniformity(Z, t=0.0), "t is 0.0"),
         (lambda: measures.tolerance(Z, Y[:3]), r"y is \(3,\), but 4 rows have \(4,\)"),
-        (lambda: measures.tolerance(Z, Y.float()), "y is torch.float32"),
+        (lambda: measures.tolerance(Z, Y + 0.5), r"y: labels hold \d\.5, but classes are whole numbers"),
         (lambda: measures.effective_rank(torch.ones(3)), r"z is \(3,\)"),
         (lambda: measures.effective_rank(BROKEN), "row 1 holds NaN"),
         (lambda: measures.rankme(0 * Z), "every row of z is zero"),
@@ -431,3 +432,37 @@ def test_features_of_numpy_and_of_torch_are_compared_in_the_wider_type():
     for measure in (partial(measures.knn_accuracy, k=5), measures.linear_probe, measures.average_precision):
         found = torch.as_tensor(measure(z.double().numpy(), y, test_z, test_y))
         torch.testing.assert_close(found, torch.as_tensor(measure(z.double(), y, test_z.double(), test_y)))
+
+
+@pytest.mark.parametrize(
+    "kind", ["names", "a Series after a split", "floats with a gap", "one column", "strings of bytes"]
+)
+def test_labels_as_users_hold_them_give_what_whole_numbers_give(kind):
+    draw = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 3
+    z = torch.randn(60, 8, generator=draw) + torch.eye(8)[y] * 2
+    held = {
+        "names": [("cat", "dog", "eel")[label] for label in y.tolist()],
+        "a Series after a split": pd.Series(y.numpy())
+        .sample(frac=1, random_state=0)
+        .sort_values()
+        .sort_index(),
+        "floats with a gap": y.double().numpy(),
+        "one column": pd.DataFrame({"y": y.numpy()}),
+        "strings of bytes": np.array([b"x", b"y", b"z"])[y.numpy()],
+    }[kind]
+    train, test = held[:40], held[40:]  # of a Series by its index, which does not begin at 0
+    if kind == "floats with a gap":
+        train, y = np.append(train[:-1], np.nan), y.index_fill(0, torch.tensor([39]), -1)
+    for measure in (partial(measures.knn_accuracy, k=5), measures.linear_probe):
+        assert measure(z[:40], train, z[40:], test) == measure(z[:40], y[:40], z[40:], y[40:])
+
+
+def test_names_are_numbered_alike_in_both_parts_and_not_mixed_with_numbers():
+    z = torch.eye(4).repeat(3, 1)
+    assert measures.knn_accuracy(z[:8], list("abcd" * 2), z[8:], list("abcd"), k=2) == 1
+    assert measures.knn_accuracy(z[:8], list("abcd" * 2), z[8:9], ["a"], k=2) == 1
+    assert measures.knn_accuracy(z[:8], list("abcd" * 2), z[11:], ["d"], k=2) == 1
+    for labels, said in (([0, 1, 2, 3], "some labels are names"), ([0.5, 1, 2, 3], "labels hold 0.5")):
+        with pytest.raises(ValueError, match=said):
+            measures.knn_accuracy(z[:8], list("abcd" * 2), z[8:], labels, k=2)

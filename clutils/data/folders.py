@@ -366,12 +366,15 @@ def _begins_as_image(path: str) -> bool:
 def _suffixes() -> tuple[str, ...]:
     """Suffixes of the images that this Pillow reads."""
     Image.init()
-    opened = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    known = Image.registered_extensions()
+    opened = {
+        suffix for suffix, kind in known.items() if kind in Image.OPEN or kind == "MPO"
+    }  # a kind of JPEG
     return tuple(suffix for suffix in SUFFIXES if suffix in opened)
 
 
 def _common_side(path: str, shapes: dict[str, tuple[int, int]]) -> tuple[int, list[str]]:
-    """The shortest side there is, but for a few images that are far smaller, and these.
+    """The shortest side without the few images that are far smaller, and these few.
 
     A twentieth of them, at least one, has no say where the next one's side is more than twice theirs. Raises
     ValueError where the side is tiny beside what most have.

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
@@ -78,6 +79,40 @@ def as_array(labels: Any) -> np.ndarray:
     if given.dtype.kind in "SOT" and all(isinstance(label, str | bytes) for label in given.flat):
         given = np.array([each.decode() if isinstance(each, bytes) else each for each in given], str)
     return given
+
+
+def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
+    """Labels of one or several parts as int64 tensors, and the names that they are numbers of, () = none.
+
+    Whole numbers stay as they are, 1.0 is 1; names have one numbering in all parts, in alphabetical order;
+    "", None and NaN are -1. Raises ValueError on numbers with a fraction and on other types.
+    """
+    arrays = [part if isinstance(part, Tensor) else as_array(part) for part in parts]
+    found = [array for array in arrays if not isinstance(array, Tensor)]
+    names = tuple(sorted({str(name) for array in found if array.dtype.kind == "U" for name in array} - {""}))
+    place = {name: code for code, name in enumerate(names)} | {"": -1}
+    several = []
+    for array in arrays:
+        if isinstance(array, Tensor):
+            given = array.detach().double() if array.is_floating_point() else array.detach()
+        elif array.dtype.kind == "U":
+            given = torch.tensor([place[name] for name in array.tolist()])
+        elif array.dtype.kind in "biuf":
+            given = torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
+        else:
+            raise ValueError(f"{who}: labels are {array.dtype}; whole numbers or names are needed")
+        if given.is_floating_point():
+            given = torch.where(given.isnan(), -1, given)
+            if len(wrong := given[given != given.floor()]):
+                raise ValueError(
+                    f"{who}: labels hold {float(wrong[0]):g}, but classes are whole numbers or names"
+                )
+        several.append(given.long())
+    if (names and any(array.dtype.kind != "U" for array in found if len(array))) or (
+        names and len(found) < len(arrays)
+    ):
+        raise ValueError(f"{who}: some labels are names, as {names[0]!r}, others are numbers: give one kind")
+    return several, names
 
 
 def names_of_splits(values: Any) -> bool:

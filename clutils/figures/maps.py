@@ -17,6 +17,7 @@ from matplotlib.text import Text
 from torch import Tensor
 
 from clutils import maps
+from clutils.data.labels import numbered as labels_of
 from clutils.figures import axes_for, describe, new, style
 from clutils.similarities import normalise
 
@@ -53,7 +54,8 @@ class Points:
         self, ax: Axes, labels: Tensor, class_names: Sequence[str] = (), size: float = 14, names: bool = True
     ) -> None:
         self.ax = ax
-        self.labels = torch.as_tensor(labels).clamp(min=-1)
+        ((labels,), names_given) = labels_of("map", labels)
+        class_names, self.labels = class_names or names_given, labels.clamp(min=-1)
         self.classes = self.labels.unique().tolist()
         self.marks: list[PathCollection] = []
         self.names: list[Text] = []
@@ -98,11 +100,13 @@ def embedding_map(
 ) -> Axes:
     """A map of embeddings, coloured by class; with the classes' names, unless it is too mixed for that.
 
-    positions: (N, 2), from `clutils.maps`; labels: (N,), below 0 = none, which is grey and nameless; names:
-    False where a legend has them. Raises ValueError when positions and labels differ in number.
+    positions: (N, 2), from `clutils.maps`; labels: (N,), whole numbers or names, below 0 = none, which is
+    grey and nameless; names: False where a legend has them. Raises ValueError when positions and labels
+    differ in number.
     """
     ax = axes_for(ax, 5.4, 5.4)
-    share = _share(positions, labels)
+    ((labels,), found) = labels_of("embedding_map", labels)
+    share, class_names = _share(positions, labels), class_names or found
     Points(ax, labels, class_names, size, names=names and share >= SORTED).update(positions)
     ax.set_title(style.literal(title))
     nearest = "" if math.isnan(share) else f": of a point's ten nearest, {share:.0%} share its class"
@@ -122,13 +126,14 @@ def side_by_side(
     """
     if not 1 <= len(found) <= 4:
         raise ValueError(f"side_by_side: {len(found)} maps; one to four fit into a row")
-    width = min(4.9, 10.6 / len(found))
+    ((labels,), told) = labels_of("side_by_side", labels)
+    class_names, width = class_names or told, min(4.9, 10.6 / len(found))
     figure, axes = new(width * len(found), width + 1.15, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
         share = _share(positions, labels)
         title = name if math.isnan(share) else f"{name}\nneighbours of its class: {share:.0%}"
         embedding_map(positions, labels, class_names, title, ax, size, names=False)  # the legend has them
-    names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist() if c >= 0]
+    names = [(c, class_name(class_names, c)) for c in labels.unique().tolist() if c >= 0]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
     if names:
         figure.legend(handles=handles(names, 7), ncols=5, **place)

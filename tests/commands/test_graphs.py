@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 import torch
@@ -40,11 +39,9 @@ def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, cap
     assert straight.rows[0]["chance"] == run.rows[0]["chance"]
 
 
-def test_mutag_trains_where_its_file_lies_in_the_data_directory(shared, tmp_path, monkeypatch):
-    (tmp_path / "graphs").mkdir()
-    shutil.copy(shared / "mutag.txt", tmp_path / "graphs")
-    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
-    options = ["train", "--data", "graphs:mutag", "--method", "graphcl", "--steps", "2", "--batch-size", "64"]
+def test_mutag_trains_from_a_file_of_ones_own(shared, tmp_path):
+    own = f"graphs:file:{shared / 'mutag.txt'}"
+    options = ["train", "--data", own, "--method", "graphcl", "--steps", "2", "--batch-size", "64"]
     assert command_line.main([*options, "--out", str(tmp_path / "run")]) == 0
 
 
