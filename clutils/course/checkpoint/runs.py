@@ -1,7 +1,6 @@
-"""Encoders of notebook 13, made healthy and ill in seconds, and a report's lines as text."""
+"""Encoders of notebook 13, made healthy and ill in seconds."""
 
 import copy
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import torch
 
 from clutils import checkpoints, losses, training, views
 from clutils.data import ImageSet
-from clutils.report import GOOD, Report
 
 COLOURS_KEPT = views.Augmentation(grayscale=0.0, jitter=(0.0, 0.0, 0.0, 0.0), flip=0.0)  # crops alone
 WAYS: tuple[dict[str, Any], ...] = (
@@ -95,11 +93,3 @@ def ill_runs(pictures: ImageSet, steps: int = 40) -> dict[str, training.Run]:
         letter: training.Run(**settings, **way).finish(progress=False)
         for letter, way in zip("ABC", WAYS, strict=True)
     }
-
-
-def summary(found: Report) -> str:
-    """A report's lines with their numbers, those that are good by name alone."""
-    loud = [line for line in found.verdicts if line.level != GOOD or line.name == "robustness"]
-    lines = [f"  {line.level}: {line.name}: {line.value}. {line.says}" for line in loud]
-    fine = "  good: " + ", ".join(v.name for v in found.verdicts if v.level == GOOD)
-    return "\n".join(textwrap.fill(one, 100, subsequent_indent="    ") for one in [*lines, fine])
