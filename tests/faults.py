@@ -69,8 +69,8 @@ LOSSES = (
     Fault(
         "a mask that per_anchor ignores",
         "clutils/losses/base.py",
-        "return fill(pairs.negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)",
-        "return (pairs.negatives / temperature).logsumexp(dim=1, keepdim=True)",
+        "logits = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)",
+        "logits = pairs.negatives / temperature",
         "tests/losses/test_every_loss.py"
         "::test_who_is_compared_is_whom_loops_find_and_what_is_masked_counts_for_nothing",
     ),
@@ -84,8 +84,8 @@ LOSSES = (
     Fault(
         "a gradient through the queue",
         "clutils/similarities.py",
-        "return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T, once=self.once)",
-        "return Pairs(self.own_views[:, None], self.first @ self.queue.T, once=self.once)",
+        "return Pairs(positives, z1 @ self.queue.detach().T)",
+        "return Pairs(positives, z1 @ self.queue.T)",
         "tests/test_similarities.py::test_a_queue_gets_no_gradient",
     ),
     Fault(
@@ -122,6 +122,51 @@ LOSSES = (
         "best = at(1, -1 / (n - 1))",
         "best = at(1, -1 / n)",
         "tests/test_ruler.py::test_nt_xents_marks_are_their_closed_forms",
+    ),
+)
+PLAIN_CORE = (
+    Fault(
+        "an image's own view among its negatives",
+        "clutils/similarities.py",
+        "between = of_these[:, views:].unflatten(1, (images - 1, views * (images + 1)))[:, :, :-views]",
+        "between = of_these[:, views:].unflatten(1, (images - 1, views * (images + 1)))[:, :, views:]",
+        "tests/test_similarities.py::test_columns_of_negatives_know_whose_they_are",
+    ),
+    Fault(
+        "an anchor among its own positives",
+        "clutils/similarities.py",
+        "return Pairs(s, s, same.scatter(1, itself[:, None], False), ~same)",
+        "return Pairs(s, s, same, ~same)",
+        "tests/losses/test_every_loss.py::test_labels_make_positives_of_every_picture_of_the_class",
+    ),
+    Fault(
+        "a temperature that the positive does not feel",
+        "clutils/losses/base.py",
+        "return log_sum(pairs, temperature) - pairs.positives / temperature",
+        "return log_sum(pairs, temperature) - pairs.positives",
+        "tests/losses/test_every_loss.py::test_value_and_gradient_are_those_of_the_equation_as_written",
+    ),
+    Fault(
+        "a block's own images looked for one row too early",
+        "clutils/similarities.py",
+        "before, behind = views * start, views * (start + images)",
+        "before, behind = views * max(0, start - 1), views * (max(0, start - 1) + images)",
+        "tests/losses/test_blocks.py::test_every_loss_in_blocks_is_its_formula_on_who_is_compared",
+    ),
+    Fault(
+        "a block that keeps the draws of the first images",
+        "clutils/similarities.py",
+        "drawn = [d.unflatten(0, (-1, images))[:, part].flatten(0, 1) for d in self.drawn]",
+        "drawn = [d.unflatten(0, (-1, images))[:, : stop - start].flatten(0, 1) for d in self.drawn]",
+        "tests/losses/test_blocks.py::test_every_loss_in_blocks_is_its_formula_on_who_is_compared",
+    ),
+    Fault(
+        "a block's gradient at the temperature of a later call",
+        "clutils/losses/base.py",
+        "now = copy.copy(self)",
+        "now = self",
+        "tests/losses/test_blocks.py"
+        "::test_a_temperature_set_between_two_calls_is_that_of_the_next_and_of_no_gradient_before",
     ),
 )
 METHODS = (
@@ -443,7 +488,7 @@ WALLS_AND_COURSE = (
         "tests/course/test_check.py::test_equal_raises_on_a_wrong_equation",
     ),
 )
-FAULTS = (*LOSSES, *METHODS, *VIEWS_AND_DATA, *MEASURES, *TRAINING, *FILES, *WALLS_AND_COURSE)
+FAULTS = (*LOSSES, *PLAIN_CORE, *METHODS, *VIEWS_AND_DATA, *MEASURES, *TRAINING, *FILES, *WALLS_AND_COURSE)
 
 
 def copied(folder: Path) -> None:

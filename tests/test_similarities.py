@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clutils import anatomy, losses, similarities
+from clutils import anatomy, similarities
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings, fails
 
@@ -51,15 +51,23 @@ def test_a_queue_gets_no_gradient():
     assert queue.grad is None and z1.grad.any() and z2.grad.any()
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [losses.NTXent(), losses.Debiased(0.3, 0.1), losses.CLIP(), losses.NPair(), losses.NNCLR()],
-    ids=repr,
-)
-def test_what_a_contrast_tells_is_computed_without_a_table_of_negatives(loss):
-    pairs = loss.compare(*embeddings(6, 4))
-    assert loss.formula(pairs).isfinite().all() and "negatives" not in vars(pairs)
-    assert pairs.columns == pairs.negatives.shape[1]
+def test_pairs_are_plain_tables_of_the_vectors_whatever_is_compared():
+    z1, z2 = (unit(z) for z in embeddings(6, 4))
+    queue, further = (unit(embeddings(6, 4, seed=seed)[0]) for seed in (1, 2))
+    for given in ({}, {"queue": queue}, {"labels": torch.arange(6) % 3}, {"extra_views": further[:, None]}):
+        for name, table in vars(similarities.two_views(z1, z2, **given)).items():
+            assert type(table) is torch.Tensor or (name.endswith("mask") and "labels" not in given), name
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_a_blocks_table_without_own_is_those_rows_of_the_whole_tables(views):
+    table = torch.arange(views * 5 * views * 5).view(views, 5, views * 5)
+    whole = similarities.without_own(table.flatten(0, 1), 5, views).unflatten(0, (views, 5))
+    for start, stop in ((0, 1), (0, 2), (1, 4), (4, 5), (0, 5)):
+        part = similarities.without_own(table[:, start:stop].flatten(0, 1), stop - start, views, start)
+        assert torch.equal(part, whole[:, start:stop].flatten(0, 1))
+    rows = [[c for c in range(views * 5) if c // views != i] for i in range(5)]
+    assert whole[0].tolist() == [[views * 5 * i + c for c in row] for i, row in enumerate(rows)]
 
 
 def test_a_misspelt_comparison_and_labels_that_are_no_whole_numbers_are_refused():

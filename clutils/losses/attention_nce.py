@@ -73,7 +73,7 @@ class AttentionNCE(Loss):
         alpha = self.attention(pairs.positives, pairs.positive_mask, self.d_pos)
         beta = counted(pairs) * self.attention(pairs.negatives, pairs.negative_mask, self.d_neg)
         prototype = (alpha * pairs.positives).sum(dim=1, keepdim=True)
-        attended = Pairs(prototype, beta * pairs.negatives, None, pairs.negative_mask, pairs.once)
+        attended = Pairs(prototype, beta * pairs.negatives, None, pairs.negative_mask)
         return softplus(contrast(attended, self.temperature))[:, 0]
 
     def attention(self, similarities: Tensor, mask: Tensor | None, scale: float) -> Tensor:

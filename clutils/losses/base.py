@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Self, dataclass_transform
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from clutils import similarities
-from clutils.losses import blockwise, catalogue
+from clutils.losses import catalogue
 from clutils.settings import (
     Declared,
     Setting,
@@ -27,7 +28,7 @@ from clutils.settings import (
     setting,
     within,
 )
-from clutils.similarities import Batch, Compared, Pairs, Side, joined, own_entries
+from clutils.similarities import Batch, Pairs, holds
 
 TEMPERATURE = Setting(
     1e-6, 1e6, "τ", dial=(0.01, 5, "log"), about="similarities are divided by it"
@@ -36,7 +37,11 @@ BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
-SMALL = 2**15  # numbers of a table whose softmax may be kept for its gradient
+WHOLE, PART = (
+    2**22,
+    2**20,
+)  # numbers of the largest table that is computed at once, and of a larger one's parts
+ON_A_GPU = 2**24  # of both, where few and large operations are quickest
 SEVERAL = "at least 1"
 ARGUMENTS = {  # beside z1: what they hold, and their shape, where z1 is (B, D)
     "z2": ("floating point", ("B", "D")),
@@ -181,11 +186,47 @@ class Loss(nn.Module, metaclass=Declared):
         with full_precision(z1.device):
             if index is not None:
                 return self.of_samples(index, batch)
-            at_once = blockwise.images(self, batch)
-            if at_once < len(z1) and self.level != "batch":
-                return blockwise.mean(self, batch, at_once)
-            # up to some 256 images on a CPU: one table of similarities, an anchor a row, and the formula
+            return self.mean_over_anchors(batch)
+
+    def mean_over_anchors(self, batch: Batch) -> Tensor:
+        """Mean of `formula` over a batch's anchors; of a large table, some images' anchors at a time.
+
+        Of such a part only its values are kept. What its gradient needs is computed again when it is asked
+        for, by `torch.utils.checkpoint`: memory grows with B instead of B².
+        """
+        images, size = len(batch.first), self.images_at_a_time(batch)
+        if size >= images:
             return self.valued(self.pair_up(batch)).mean()
+        known = self.of_the_batch(batch.own_views)
+        now = copy.copy(self)  # its hyper-parameters may have other values once a gradient is asked for
+
+        def part(start: int) -> Tensor:
+            return now.valued(now.pair_up(batch.some(start, start + size)), **known)
+
+        values, temperatures = [], []
+        for start in range(0, images, size):
+            if transformed():
+                values.append(part(start))
+            else:
+                values.append(checkpoint(part, start, use_reentrant=False, preserve_rng_state=False))
+            own = now.effective_temperature
+            if own is not None and own.ndim:
+                temperatures.append(own.unflatten(0, (-1, min(size, images - start))))
+        if temperatures:  # those of view 1 first, as in one table
+            self.effective_temperature = torch.cat(temperatures, dim=1).flatten()
+        return torch.cat(values).mean()
+
+    def images_at_a_time(self, batch: Batch) -> int:
+        """How many images' anchors are computed at once: all, or as `block_size` or the memory asks."""
+        images, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
+        if self.level == "batch":
+            return images
+        views = 1 if queue is not None or self.against == "one way" else 2
+        columns = similarities.count(images, self.against, queue)
+        whole, part = (ON_A_GPU, ON_A_GPU) if batch.first.is_cuda else (WHOLE, PART)
+        if self.block_size is None and views * images * columns <= whole:
+            return images
+        return max(1, (self.block_size or part // columns) // views)
 
     def of_samples(self, index: Tensor, batch: Batch) -> Tensor:
         """`forward` of a loss that keeps a state per sample: `self.samples` are theirs meanwhile."""
@@ -257,19 +298,17 @@ class Loss(nn.Module, metaclass=Declared):
             (rows,) = self.prepare(several.flatten(0, 1), names=named)
             given["extra_views"] = rows.view(several.shape)
         labels, index = given.get("labels"), given.pop("index", None)
-        if (
-            self.check_inputs
-            and self.needs_negatives
-            and labels is not None
-            and labels[0] >= 0
-            and (labels == labels[0]).all()
-        ):
-            raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
-        if self.check_inputs and index is not None and (index < 0).any():
-            lowest = f"index has the number {int(index.min())}"
-            raise ValueError(f"{self.name}: {lowest}, but samples are numbered from 0")
+        if self.check_inputs and self.needs_negatives and labels is not None:
+            same = f"{self.name}: every label is the same, so no anchor has a negative"
+            if not holds(((labels != labels[0]) | (labels < 0)).any(), same):
+                raise ValueError(same.replace("the same", str(labels[0].item())))
+        if self.check_inputs and index is not None:
+            numbered = f"{self.name}: index has a number below 0, but samples are numbered from 0"
+            if not holds((index >= 0).all(), numbered):
+                raise ValueError(numbered.replace("a number below 0", f"the number {int(index.min())}"))
         drawn = self.draw(len(z1) * (1 if "queue" in given else 2), first)
-        return Batch(first, second, drawn=drawn, **given)
+        labels, extra_views, queue = map(given.get, ("labels", "extra_views", "queue"))
+        return Batch(first, second, labels, extra_views, queue, drawn)
 
     def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
         """Embeddings (N, D) each as the method compares them: of unit length, or as given."""
@@ -430,113 +469,23 @@ def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     return torch.autocast(device.type, enabled=False) if on else nullcontext()
 
 
+def transformed() -> bool:
+    """Whether a transform of `torch.func` is at work: it knows no checkpoints and no module's state."""
+    return torch._C._are_functorch_transforms_active()
+
+
 def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """c = log Σ_j exp(s-_j/τ) - s+/τ for each positive, (A, P): the one number that carries the family.
 
     InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
     """
-    if isinstance(pairs, Compared) and not learned(temperature):
-        # a plain batch: the value of the last line, with its gradient written out
-        of_side = [_Contrast.apply(s.anchors, s.keys, s, temperature, pairs.once) for s in pairs.sides]
-        c = joined(of_side)
-        if pairs.further is None:
-            return c
-        further = Pairs(pairs.positives, pairs.further, once=pairs.once)
-        return torch.logaddexp(c, contrast(further, temperature))
     return log_sum(pairs, temperature) - pairs.positives / temperature
 
 
 def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """log Σ_j exp(s-_j/τ) over each anchor's own negatives, (A, 1)."""
-    mask = pairs.negative_mask
-    if mask is None and not learned(temperature):
-        return _LogSum.apply(pairs.candidates, temperature, pairs.once)
-    return fill(pairs.negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)
-
-
-def learned(temperature: float | Tensor) -> bool:
-    return isinstance(temperature, Tensor) and temperature.requires_grad
-
-
-class _Contrast(torch.autograd.Function):
-    """`contrast` of a `Side` of a batch, from its vectors: one table is held, another for its gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, anchors: Tensor, keys: Tensor, side: Side, temperature: Any, once: bool) -> Tensor:
-        logits = torch.mm(anchors, keys.t()).div_(temperature)
-        own, of_positives = own_entries(logits, side.views, side.start)
-        positives = of_positives.clone().view(-1, 1)
-        own.fill_(-torch.inf)
-        tables = [logits, logits.clone().t()] if side.both_ways else [logits]
-        values = [_softmax(table).sub_(positives) for table in tables]
-        of_positives.fill_(
-            -1.0
-        )  # logits are now τ times the slopes of c: p̂_j of a negative, -1 of the positive
-        ctx.save_for_backward(anchors, keys, *tables)
-        ctx.place, ctx.temperature, ctx.once = (side.views, side.start, side.both_ways), temperature, once
-        return joined(values)
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        anchors, keys, slopes, *of_keys = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: in operations that have a gradient themselves
-            given = [z.view_as(z) for z in (anchors, keys)]  # by names of their own: they may be one tensor
-            side = Side(*given, *ctx.place)
-            value = contrast(Pairs(side.positives, side.negatives), ctx.temperature)
-            wanted = [z for z in given if z.requires_grad]
-            found = iter(torch.autograd.grad(value, wanted, slope, create_graph=True))
-            return *(next(found) if z.requires_grad else None for z in given), None, None, None
-        slope = slope / ctx.temperature
-        of_rows = slope[: len(anchors)] if of_keys else slope
-        table = slopes.mul_(of_rows) if ctx.once else slopes * of_rows
-        for of_columns in of_keys:
-            of_rows = slope[len(anchors) :]
-            table += (of_columns * of_rows).T
-            own_entries(table, 1, 0)[1].sub_(of_rows.T)
-        of_anchors = torch.mm(table, keys) if ctx.needs_input_grad[0] else None
-        return of_anchors, torch.mm(table.t(), anchors) if ctx.needs_input_grad[1] else None, None, None, None
-
-
-def _softmax(logits: Tensor) -> Tensor:
-    """Turns each row of logits into its softmax, in place -> log of the sum of their exponentials, (A, 1)."""
-    largest = logits.amax(dim=1, keepdim=True)
-    total = logits.sub_(largest).exp_().sum(dim=1, keepdim=True)
-    logits.div_(total)
-    return total.log_().add_(largest)
-
-
-class _LogSum(torch.autograd.Function):
-    """`log_sum` whose softmax, which is its gradient, is made again for it: a table less to keep.
-
-    Where the table is small, or the gradient follows at once, as in a block, it is kept.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, temperature: float | Tensor, once: bool) -> Tensor:
-        largest = values.amax(dim=1, keepdim=True)
-        weights = _of_the_largest(values, largest, temperature)
-        total = weights.sum(dim=1, keepdim=True)
-        keep = once or weights.numel() <= SMALL
-        ctx.save_for_backward(values, largest, total, weights if keep else None)
-        ctx.temperature, ctx.once = temperature, once
-        return largest / temperature + total.log()
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
-        values, largest, total, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: in operations that have a gradient themselves
-            return (values / ctx.temperature).softmax(dim=1) * (slope / ctx.temperature), None, None
-        factor = slope / (total * ctx.temperature)
-        if weights is None:
-            return _of_the_largest(values, largest, ctx.temperature).mul_(factor), None, None
-        return weights.mul_(factor) if ctx.once else weights * factor, None, None
-
-
-def _of_the_largest(values: Tensor, largest: Tensor, temperature: float | Tensor) -> Tensor:
-    """exp((s - largest)/τ)."""
-    if isinstance(temperature, Tensor):
-        return (values - largest).div_(temperature).exp_()
-    return torch.add(largest / -temperature, values, alpha=1 / temperature).exp_()  # the same in one pass
+    logits = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)
+    return logits.logsumexp(dim=1, keepdim=True)
 
 
 def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
@@ -566,7 +515,7 @@ def counted(pairs: Pairs) -> Tensor:
     """How many negatives each anchor has, in floating point: 0-d, or (A, 1) where they are masked."""
     mask = pairs.negative_mask
     if mask is None:
-        return pairs.positives.new_full((), pairs.columns)
+        return pairs.negatives.new_full((), pairs.negatives.shape[1])
     return mask.sum(dim=1, keepdim=True).to(pairs.negatives.dtype)
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives, softplus, transformed
 from clutils.settings import SWITCH, setting
 from clutils.similarities import Pairs
 
@@ -66,8 +66,9 @@ class CLIP(Loss):
 
     def scale(self) -> Tensor:
         """The learned 1/τ, 0-d, with a gradient."""
-        with torch.no_grad():
-            self.log_scale.clamp_(max=math.log(100))  # so the gradient leads back from there
+        if not transformed():
+            with torch.no_grad():
+                self.log_scale.clamp_(max=math.log(100))  # so the gradient leads back from there
         scale = self.log_scale.exp()
         self.effective_temperature = 1 / scale.detach()
         return scale

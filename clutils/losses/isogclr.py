@@ -82,5 +82,5 @@ class ISogCLR(Loss):
             slope = (log_u + self.radius - expected).view(2, -1).mean(dim=0)
             own = self.temperatures[samples]
             moved = (own - self.step * slope.to(own)).clamp(self.lowest, self.highest)
-            self.temperatures[samples] = torch.where(moved.isnan(), own, moved)
+            moving_average.keep(self, self.temperatures, moved)
         return values + tau * self.radius

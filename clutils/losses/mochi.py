@@ -1,7 +1,5 @@
 """MoCHi: mixes of hard negatives, and of the query with them, join the negatives."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,7 +8,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs, joined
+from clutils.similarities import Batch, Pairs, among
 
 
 class MoCHi(Loss):
@@ -88,36 +86,19 @@ class MoCHi(Loss):
         if not batch.drawn:
             return pairs
         i, j, a, other, b = batch.drawn
-        if batch.queue is None:
-            with torch.no_grad():  # to choose from; of keys that are constants the anchors alone learn
-                real = joined([side.candidates for side in pairs.sides])
-        else:
-            real = pairs.negatives
-        hardest = mixing.hardest(real, self.hardest, self.name, pairs.columns)
-        parents = hardest.gather(1, torch.cat([i, j, other], dim=1))  # rows of the keys, or of the queue
-        to_parents, sizes = real.gather(1, parents), (i.shape[1], j.shape[1], other.shape[1])
-        if batch.queue is None:
-            to_parents = _ByTheAnchor.apply(batch.z, batch.keys.detach(), parents, to_parents)
-        to_i, to_j, to_other = to_parents.split(sizes, dim=1)
+        keys, to_keys = batch.queue, pairs.negatives
+        if keys is None:  # all views, as constants: of these similarities the anchors alone learn
+            keys, images = torch.cat([batch.first, batch.second]), torch.arange(len(batch.first)).to(i.device)
+            same = batch.own[:, None] == images.repeat(2)
+            to_keys = (torch.cat(batch.anchors) @ keys.detach().T).masked_fill(same, -torch.inf)
+        hardest = mixing.hardest(to_keys, self.hardest, self.name, pairs.negatives.shape[1])
+        parents = hardest.gather(1, torch.cat([i, j, other], dim=1))  # rows of the keys
+        sizes = i.shape[1], j.shape[1], other.shape[1]
+        to_i, to_j, to_other = to_keys.gather(1, parents).split(sizes, dim=1)
         with torch.no_grad():
             i, j, _ = parents.split(sizes, dim=1)
-            mixed, query_mixed = mixing.length(a, batch.among_keys(i, j)), mixing.length(b, to_other)
+            mixed, query_mixed = mixing.length(a, among(keys, i, j)), mixing.length(b, to_other)
         pairs_mixed = (a * to_i + (1 - a) * to_j) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * to_other) / query_mixed
         return pairs.with_further(torch.cat([pairs_mixed, with_query], dim=1))
-
-
-class _ByTheAnchor(torch.autograd.Function):
-    """Similarities (A, k) to these rows of the keys, which are constants: the anchors alone learn."""
-
-    @staticmethod
-    def forward(ctx: Any, anchors: Tensor, keys: Tensor, rows: Tensor, similarities: Tensor) -> Tensor:
-        ctx.save_for_backward(keys, rows)
-        return similarities
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        keys, rows = ctx.saved_tensors
-        of_table = slope.new_zeros(len(slope), len(keys)).scatter_add(1, rows, slope)
-        return of_table @ keys, None, None, None

@@ -6,18 +6,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clutils.losses.base import counted, log_sum, mean_over_positives
-from clutils.similarities import Pairs
+from clutils.losses.base import counted, log_sum, mean_over_positives, transformed
+from clutils.similarities import Pairs, holds
 
 
 def of_samples(loss: Any, state: Tensor, like: Tensor) -> Tensor:
     """The state of each anchor's sample, (A,); ValueError where a sample of the batch has no place in it."""
-    if loss.check_inputs and int(loss.samples.max()) >= len(state):
+    beyond = f"{loss.name}: index has a number beyond the {len(state)} samples that there is room for"
+    if loss.check_inputs and not holds((loss.samples < len(state)).all(), beyond):
         raise ValueError(
             f"{loss.name}: index has the number {int(loss.samples.max())}, but there is room for "
             f"{len(state)} samples, numbered from 0: loss.allocate(samples) first"
         )
     return state[loss.samples].to(like).repeat(2)
+
+
+def keep(loss: Any, state: Tensor, found: Tensor) -> None:
+    """Write the state of the batch's samples, (B,); NaN is no past. Under `torch.func` it stays as it is."""
+    if not transformed():
+        past = state[loss.samples]
+        state[loss.samples] = torch.where(found.isnan(), past, found.to(past))
 
 
 def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -33,9 +41,7 @@ def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor
         stays = math.log1p(-loss.rate) if loss.rate < 1 else -math.inf
         moved = torch.logaddexp(past + stays, log_u + math.log(loss.rate))
         log_u = torch.where(past.isinf(), log_u, moved)
-        both = log_u.view(2, -1).logsumexp(dim=0) - math.log(2)
-        kept = loss.log_average[loss.samples]  # where a row is bad: it is no past
-        loss.log_average[loss.samples] = torch.where(both.isnan(), kept, both.to(kept))
+        keep(loss, loss.log_average, log_u.view(2, -1).logsumexp(dim=0) - math.log(2))
     share = (log_g.detach() - log_u).exp()
     weighed = temperature * (log_u + share * (log_g - log_g.detach()))
     return weighed - mean_over_positives(pairs.positives, pairs), log_u, share

@@ -7,7 +7,7 @@ from torch import Tensor
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Compared, Pairs, Side
+from clutils.similarities import Batch, Pairs, without_own
 
 
 class NNCLR(Loss):
@@ -49,14 +49,15 @@ class NNCLR(Loss):
         return (F.cross_entropy(first, own) + F.cross_entropy(second, own)) / 2
 
     def pair_up(self, batch: Batch) -> Pairs:
-        z1, z2 = batch.keys_of_views
-        if len(z1) < 2:
+        if len(batch.first) < 2:
             raise ValueError("NNCLR: a batch of 1 is too small: its negatives are the batch's other images")
-        near1, near2 = batch.first.detach(), batch.second.detach()  # each its own neighbour
+        z1, z2 = batch.anchors
+        near1, near2 = z1.detach(), z2.detach()  # each its own neighbour
         if batch.queue is not None:
             support = batch.queue.detach()
             near1, near2 = (support[(z @ support.T).argmax(dim=1)] for z in (near1, near2))
-        sides = Side(near1, z2, start=batch.start), Side(near2, z1, start=batch.start)
-        return Compared(*sides, once=batch.once)
+        positives = torch.cat([near1 * z2, near2 * z1]).sum(dim=1, keepdim=True)
+        table = torch.cat([near1 @ batch.second.T, near2 @ batch.first.T])
+        return Pairs(positives, without_own(table, len(z1), start=batch.start))
 
     formula = NTXent.formula

@@ -31,7 +31,8 @@ class SogCLR(Loss):
 
     LibAUC adds the losses of both views where here is their mean: its loss and gradient are twice these. It
     starts a batch's averages where all of them are zero, here each by itself, and adds a bound of 1e-8. The
-    averages move at every call with `index`, in `eval()` and under `no_grad` too, as LibAUC's do.
+    averages move at every call with `index`, in `eval()` and under `no_grad` too, as LibAUC's do; not under
+    `torch.func`, whose transforms know no state.
 
     Yuan et al. 2022, "Provable stochastic optimization for global contrastive learning" (arXiv 2202.12387),
     as in the authors' library (LibAUC, libauc/losses/contrastive.py).

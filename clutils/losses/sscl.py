@@ -90,4 +90,4 @@ class SSCL(Loss):
         mixes = a * to_i + (1 - a) * to_j  # (anchors, synthetic)
         if self.normalise:
             mixes = mixes / mixing.length(a, batch.among_negatives(*parents.chunk(2, dim=1)))
-        return Pairs(pairs.positives, torch.cat([real, mixes], dim=1), once=pairs.once)
+        return pairs.with_further(mixes)
