@@ -79,7 +79,7 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
         return 130
     if run.steps_done:
         seen = watcher.looks[-1]
-        knn = f"kNN {seen.knn:.3f}" if watcher.measures_knn else "no kNN, for the data has no labels"
+        knn = f"kNN {seen.knn:.3f}" if watcher.measures_knn else "no kNN, which needs labels of two classes"
         say(f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}")
     kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if run.steps_done else "")
     say(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
@@ -148,6 +148,11 @@ def _describe(run: Run) -> None:
     what = f"{run.configuration['method']} with {run.loss} on {data.source}"
     where = f"on {run.device} in {run.settings.precision}{shared}"
     say(f"{what}, {where}: step {run.steps_done} of {run.steps}")
+    if run.rows and not run.done and (rate := run.follow_settings()) > 1.5 * run.rows[-1]["learning_rate"]:
+        before = run.rows[-1]["learning_rate"]
+        say(
+            f"the learning rate rises from {before:.3g} to {rate:.3g}: its schedule now spans {run.steps} steps"
+        )
 
 
 def _loss(run: Run) -> str:

@@ -297,8 +297,8 @@ class Method(nn.Module, metaclass=Declared):
         following = getattr(self, "target_encoder", None)
         return [self.encoder] if following is None else [self.encoder, following]
 
-    def hindrance(self, kind: Kind) -> str:
-        """A sentence that says what keeps the encoder from learning by this method; "" where nothing."""
+    def hindrance(self, kind: Kind, samples: int) -> str:
+        """A sentence on what keeps the encoder from learning of so many samples by this method, or ""."""
         return ""
 
     def changing_buffers(self) -> list[Tensor]:

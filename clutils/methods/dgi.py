@@ -53,7 +53,7 @@ class DGI(Method):
         """For nodes one without batch normalisation, as the authors': see `GraphNetwork`."""
         return "gcn-prelu" if kind.name == "nodes" else kind.encoder
 
-    def hindrance(self, kind: Kind) -> str:
+    def hindrance(self, kind: Kind, samples: int) -> str:
         """Batch normalisation over one graph: its summary then is the same as the corrupted graph's."""
         normalised = any(isinstance(part, nn.BatchNorm1d) for part in self.encoder.modules())
         if kind.name != "nodes" or not normalised:

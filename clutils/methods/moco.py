@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import encoders, losses
+from clutils.data import Kind
 from clutils.methods.base import MOMENTUM, Given, LossAndViews, Need, takes
 from clutils.methods.momentum import Followed
 from clutils.methods.queue import QUEUE_SIZE, Queued
@@ -73,3 +74,13 @@ class MoCo(Queued, Followed):
     def negatives(self, batch_size: int) -> int:
         """The queue, whatever the batch."""
         return self.queue_size
+
+    def hindrance(self, kind: Kind, samples: int) -> str:
+        """A queue that holds each sample more than once: its own old keys are among its negatives."""
+        if self.queue_size <= samples:
+            return ""
+        return (
+            f"the queue of {self.queue_size:,} keys holds each of the {samples:,} {kind} "
+            f"{self.queue_size / samples:.1f} times, as negatives of itself: "
+            f"queue_size {2 ** (samples.bit_length() - 1):,} suits these data"
+        )

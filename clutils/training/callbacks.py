@@ -88,7 +88,7 @@ class Progress:
         self.bar.set_postfix_str(in_words(run), refresh=False)
         self.bar.update()
         if run.steps_done == 1:
-            for said in filter(None, (run.equal_views(), run.method.hindrance(run.kind))):
+            for said in filter(None, (run.equal_views(), run.method.hindrance(run.kind, run.differing))):
                 tqdm.write(said, file=sys.stdout)
 
     def after_run(self, run: Any) -> None:

@@ -295,6 +295,15 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
     assert history(copy)["step"].tolist() == list(range(1, 9))
 
 
+def test_a_run_that_is_made_longer_says_what_the_learning_rate_does(capsys, tmp_path):
+    assert run("train", *SHORT, "--out", tmp_path) == 0
+    capsys.readouterr()
+    assert run("train", "--resume", "--steps", 12, "--out", tmp_path) == 0
+    rates = history(tmp_path)["learning_rate"]
+    said = f"the learning rate rises from {rates[5]:.3g} to {rates[6]:.3g}: its schedule now spans 12 steps"
+    assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("out", ["", " "])
 def test_a_folder_without_a_name_is_refused(capsys, tmp_path, monkeypatch, out):
     monkeypatch.chdir(tmp_path)

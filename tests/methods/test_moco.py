@@ -12,6 +12,7 @@ from torch import nn
 from clutils import encoders, losses, methods, training
 from tests.losses import oracles
 from tests.methods.steps import VECTORS, built, noisy
+from tests.runs import small
 
 
 def method(**settings) -> methods.MoCo:
@@ -111,3 +112,12 @@ def test_a_batch_that_does_not_fit_into_the_queue_is_refused_before_the_first_st
             training.Run(method=method, data="digits", batch_size=17, steps=1, method_settings=given)
     with pytest.raises(ValueError, match=said):
         built(methods.catalogue()[name].cls, queue_size=16)(VECTORS[:17], noisy, torch.Generator())
+
+
+@pytest.mark.parametrize("size", [4096, 64])
+def test_a_queue_larger_than_the_data_is_said_with_one_that_suits(capsys, size):
+    small(method="moco", method_settings={"queue_size": size}, steps=1).finish(progress=False)
+    said = (
+        "queue of 4,096 keys holds each of the 100 images 41.0 times, as negatives of itself: queue_size 64"
+    )
+    assert (said in capsys.readouterr().out) == (size == 4096)

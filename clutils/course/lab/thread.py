@@ -218,7 +218,7 @@ def _numbers(record: LabRun) -> str:
         now = row.get("effective_temperature", row.get("temperature"))
         parts += [] if now is None else [f"τ {now:.3g}"]
     if not record.watcher.measures_knn:
-        parts.append("no kNN, for the data has no labels")
+        parts.append("no kNN, which needs labels of two classes")
     parts += [record.equal_views] if record.equal_views else []
     return f"{'; '.join(parts)}." if parts else ""
 
