@@ -149,10 +149,8 @@ def _describe(run: Run) -> None:
     where = f"on {run.device} in {run.settings.precision}{shared}"
     say(f"{what}, {where}: step {run.steps_done} of {run.steps}")
     if run.rows and not run.done and (rate := run.follow_settings()) > 1.5 * run.rows[-1]["learning_rate"]:
-        before = run.rows[-1]["learning_rate"]
-        say(
-            f"the learning rate rises from {before:.3g} to {rate:.3g}: its schedule now spans {run.steps} steps"
-        )
+        rise = f"the learning rate rises from {run.rows[-1]['learning_rate']:.3g} to {rate:.3g}"
+        say(f"{rise}: its schedule now spans {run.steps} steps")
 
 
 def _loss(run: Run) -> str:
