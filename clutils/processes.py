@@ -32,12 +32,12 @@ _unhurried: group.ProcessGroup | None = None  # by gloo, whose barrier may take 
 
 
 def number() -> int:
-    """How many processes train this run."""
+    """Number of processes that train this run."""
     return group.get_world_size() if _several() else 1
 
 
 def rank() -> int:
-    """Which of them this is, from 0; process 0 writes the files and prints."""
+    """Rank of this process, from 0; process 0 writes the files and prints."""
     return group.get_rank() if _several() else 0
 
 
@@ -101,8 +101,8 @@ def first_then_others() -> Iterator[None]:
         _exchange(group.barrier, _unhurried)  # or the first would count those as gone that still load
 
 
-def share(rows: Tensor) -> Tensor:
-    """(N, ...) -> (N / W, ...): every W-th row, from this process's rank on.
+def local_shard(rows: Tensor) -> Tensor:
+    """Rows of this process, (N, ...) -> (N / W, ...): every W-th row, from this process's rank on.
 
     Raises ValueError where N is no multiple of W.
     """
@@ -111,8 +111,8 @@ def share(rows: Tensor) -> Tensor:
     return rows if number() == 1 else rows[rank() :: number()]
 
 
-def gathered(rows: Tensor) -> Tensor:
-    """(N / W, ...) of each process -> (N, ...), the same in all, in the order that `share` took them from.
+def all_gather(rows: Tensor) -> Tensor:
+    """Rows of all processes, (N / W, ...) of each -> (N, ...), in the order that `local_shard` took them.
 
     Its gradient is W times that of the process's own rows: see the top of this file.
     """
@@ -141,11 +141,11 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
-        return number() * share(gradient)
+        return number() * local_shard(gradient)
 
 
 def _exchange(collective: Callable[..., object], *arguments: object) -> None:
-    """A collective call; what torch says of a lost connection (a plain RuntimeError) as a ConnectionError."""
+    """Collective call; what torch says of a lost connection (a plain RuntimeError) as a ConnectionError."""
     try:
         collective(*arguments)
     except torch.OutOfMemoryError:

@@ -61,7 +61,7 @@ def loss_and_gradient(loss: nn.Module) -> dict[str, Tensor]:
     if hasattr(loss, "generator"):
         loss.generator = torch.Generator().manual_seed(5)
     z = embeddings(2 * B).requires_grad_()
-    z1, z2 = processes.gathered(processes.share(z)).chunk(2)
+    z1, z2 = processes.all_gather(processes.local_shard(z)).chunk(2)
     given = {"labels": torch.arange(B) % 7} if type(loss) is losses.SupCon else {}
     if "index" in getattr(loss, "accepts", ()):
         loss.allocate(B)
@@ -216,7 +216,7 @@ def test_one_process_has_nothing_to_join_or_gather():
     rows = torch.arange(3.0)
     with processes.process_group() as rank, processes.first_then_others():
         assert (rank, processes.number(), processes.rank()) == (0, 1, 0)
-        assert processes.gathered(processes.share(rows)).equal(rows)
+        assert processes.all_gather(processes.local_shard(rows)).equal(rows)
         processes.average([rows])
     assert rows.tolist() == [0.0, 1.0, 2.0]
 

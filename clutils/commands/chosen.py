@@ -96,7 +96,7 @@ def names() -> str:
     )
 
 
-def begun(folder: Path, options: argparse.Namespace) -> Run:
+def new_run(folder: Path, options: argparse.Namespace) -> Run:
     """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
     from clutils import methods, training
     from clutils.training import saved
@@ -119,7 +119,7 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
     return run
 
 
-def resumed(folder: Path, options: argparse.Namespace) -> Run:
+def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
     """The run in a checkpoint, at its step. What is given must be what it has, except for a new length.
 
     A folder may lie elsewhere now: its images must be those that the run learned from.

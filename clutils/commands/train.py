@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clutils.commands.arguments import Add, BadUsage, map_command, say, usage
-from clutils.commands.chosen import begun, flags, names, resumed
+from clutils.commands.chosen import flags, names, new_run, resumed_run
 from clutils.files import printable
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
     from clutils.training import Checkpoints, noise_maps
 
     with processes.first_then_others():
-        run = (resumed if options.resume else begun)(folder, options)
+        run = (resumed_run if options.resume else new_run)(folder, options)
     if processes.rank():  # the first one looks, writes and says how it goes
         return 0 if run.finish(progress=False).done else 130
     watcher = _watching(run, options, folder)

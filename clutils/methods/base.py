@@ -313,11 +313,11 @@ class Method(nn.Module, metaclass=Declared):
 
         Where several processes train, all of them must call it: each encodes its share of the views.
         """
-        views = encoders.as_input(processes.share(views))
+        views = encoders.as_input(processes.local_shard(views))
         encoder = self.encoder if encoder is None else encoder
         with autocast(views.device, self.half_type):
             features = encoder(views).float()
-        return processes.gathered(features)
+        return processes.all_gather(features)
 
     def projected(self, *views: Tensor) -> tuple[Tensor, ...]:
         """The embeddings of views (B, ...) that go through the networks as one batch: (B, out) each."""

@@ -54,7 +54,6 @@ for seconds in (2, 0):
     found.append(stays())
 print(*found)
 """
-AS_USUAL = ["gone"] * 7
 
 
 def stays(**variables: str) -> list[str]:
@@ -70,27 +69,19 @@ def test_memory_stays_within_and_is_given_back_after():
     assert stays() == ["gone", "kept", "kept", "gone", "gone", "gone", "gone"]
 
 
-def test_thresholds_of_the_user_s_own_are_left_alone(monkeypatch):
-    assert stays(MALLOC_TRIM_THRESHOLD_="131072") == AS_USUAL
-    found = devices._glibc.__wrapped__  # looked at once a process otherwise
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.rtld.optional_static_tls=16384")
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
-    assert found() is not None  # others don't count
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.malloc.mmap_threshold=1048576")
-    assert found() is None
+def test_thresholds_of_the_user_s_own_are_left_alone():
+    assert stays(MALLOC_TRIM_THRESHOLD_="131072") == ["gone"] * 7
 
 
 class Libc:
-    """Notes what it is told; an old one takes blocks of 32 MiB at most."""
+    """Notes what it is told."""
 
-    def __init__(self, old: bool = False) -> None:
+    def __init__(self) -> None:
         self.told: list[object] = []
-        self.old = old
 
     def mallopt(self, which: int, number: int) -> int:
-        taken = not (self.old and which == devices.M_MMAP_THRESHOLD and number > 2**25)
-        self.told += [(which, number >> 20)] if taken else []
-        return int(taken)
+        self.told.append((which, number >> 20))
+        return 1
 
     def malloc_trim(self, pad: int) -> int:
         self.told.append("trim")
@@ -105,26 +96,6 @@ def libc(monkeypatch) -> Libc:
     libc = Libc()
     monkeypatch.setattr(devices, "_glibc", lambda: libc)
     return libc
-
-
-def test_a_glibc_that_takes_no_more_than_32_MiB_gets_that(libc):
-    libc.old = True
-    with devices.memory_kept():
-        pass
-    assert libc.told == [(-3, 32), (-1, 512), (-3, 32)]
-
-
-def test_without_glibc_nothing_happens(monkeypatch):
-    for error in (AttributeError, OSError, TypeError):  # another C library, macOS; Windows
-
-        def refuse(*_: object, error: type[Exception] = error) -> None:
-            raise error
-
-        devices._glibc.cache_clear()
-        monkeypatch.setattr(devices.ctypes, "CDLL", refuse)
-        with devices.memory_kept():
-            assert devices._glibc() is None
-    devices._glibc.cache_clear()
 
 
 def test_each_step_keeps_memory_and_the_last_gives_it_back(libc):
