@@ -16,9 +16,11 @@ from clutils.commands.arguments import BadUsage, Parser, adding, demand_present,
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    for stream in (sys.stdout, sys.stderr):  # a console may lack the letters of τ, ✓ or a file's name
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # as of pythonw, and behind >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if hasattr(getattr(sys, name), "reconfigure"):  # a console may lack τ, ✓ or a file's letters
+            getattr(sys, name).reconfigure(errors="replace")
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
         demand_present(typed)
@@ -37,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, 2)
     except ImportError as error:
         return _complain(f"{error}: {doctor.INSTALL}", 1)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:
         return _complain(error, 1)
+    except MemoryError as error:
+        return _complain(f"out of memory: {error}", 1)
 
 
 def _parser() -> Parser:
@@ -50,9 +54,11 @@ def _parser() -> Parser:
 
 
 def _complain(error: Exception | str, code: int) -> int:
-    rank = int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
-    if not rank or not isinstance(error, BadUsage | ValueError | FileNotFoundError):  # else process 0 says it
-        process = f"process {rank}: " if rank else ""
+    rank = os.environ.get("RANK", "0") if "TORCHELASTIC_RUN_ID" in os.environ else "0"
+    of_all = isinstance(error, BadUsage | ValueError | FileNotFoundError)  # process 0 says it
+    other = rank.isdecimal() and rank != "0"
+    if not (other and of_all):
+        process = f"process {rank}: " if other else ""
         say(f"clutils: {process}{' '.join(str(error).split())}", sys.stderr)
     return code
 

@@ -89,6 +89,9 @@ def demand_present(arguments: Sequence[str]) -> None:
     for word in (argument.partition("=")[0] for argument in arguments):
         if instead := GONE.get((arguments[0], word)):
             raise BadUsage(f"{word} is gone: {instead}")
+    for argument in arguments:
+        if argument.startswith("--") and argument.endswith("=--"):  # of which argparse makes a list
+            raise BadUsage(f"{argument}: -- is no value")
 
 
 def unknown(argument: str, parser: Parser) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -66,7 +67,8 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
             lacking.append("formula")
         if lacking:
             raise TypeError(f"{who} has no {', '.join(lacking)}: CONTRIBUTING.md shows each")
-        if not (cls.__doc__ or "").strip() or (formula and "$$" not in cls.__doc__):
+        written = cls.__doc__ or ("$$" if sys.flags.optimize > 1 else "")  # python -OO has no docstrings
+        if not written.strip() or (formula and "$$" not in written):
             raise TypeError(
                 f"{who} has no docstring{' with its formula between $$ and $$' if formula else ''}"
             )

@@ -190,6 +190,26 @@ def test_exit_codes_leave_the_process():
         assert done.returncode == code
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_console_that_is_not_utf_8_and_python_without_docstrings_work(encoding):
+    command = [sys.executable, "-OO", "-m", "clutils", "ruler", "--loss", "MACL", "--value", "3"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True)
+    assert done.returncode == 0 and b"trained" in done.stdout and done.stderr == b""
+
+
+def test_what_no_command_expects_is_a_line(capsys, monkeypatch, tmp_path):
+    with monkeypatch.context() as patch:
+        patch.setenv("TORCHELASTIC_RUN_ID", "x")
+        patch.setenv("RANK", "abc")
+        assert run("check", "x.pt", "--arch=--", "--data", "digits") == 2
+        assert "--arch=--: -- is no value" in complaint(capsys)
+    for error in (MemoryError("8 GB"), RuntimeError("no kernel")):
+        with monkeypatch.context() as patch:
+            stop_at(patch, 1, error)
+            assert run("train", *SHORT, "--out", tmp_path / type(error).__name__) == 1
+        assert str(error) in complaint(capsys)
+
+
 def test_a_reader_that_stops_reading_gets_no_traceback():
     command = f'"{sys.executable}" -m clutils data digits | head -n 1'
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
