@@ -10,7 +10,8 @@ Each map once to warm up (umap-learn compiles then), and then in turns with t-SN
 slows both alike: trust the ratio, the median of the turns' own.
 
 --positions keeps the maps that take notebook 08 too long: UMAP of its embeddings, which numba compiles first,
-and three maps learned from images, before the last layer learns and after it.
+Neg-t-SNE of the same along its spectrum, 400 epochs each, and three maps learned from images, before the last
+layer learns and after it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from clutils.course import embeddings, one_idea, records, toys
 NAME, PICTURES, REPEATS, THREADS = "maps", 1000, 3, 2
 POSITIONS = records.FOLDER / "one_idea_maps.npz"
 LEARNED, SEEDS = 150, (0, 1, 2)  # steps with each of the two heads
+EPOCHS = 400  # of Neg-t-SNE: at 60 its end at 0 still has UMAP's sum of q
+SPECTRUM = {0: (0.0, 0.25, 0.5, 0.75, 1.0), 1: (0.0, 0.5, 1.0)}  # seed -> places
 BESIDE = "t-SNE (scikit-learn)"
 MAPS: dict[str, Callable[..., np.ndarray]] = {
     BESIDE: maps.tsne,
@@ -72,8 +75,11 @@ def measured(name: str, repeats: int) -> dict:
 
 
 def positions() -> dict[str, np.ndarray]:
-    """Name -> (N, 2): umap of the kept embeddings; new_S and trained_S of 400 test images, with seed S."""
-    found = {"umap": maps.umap(embeddings.load(3000, views=6).z.flatten(0, 1))}
+    """Name -> (N, 2): umap and neg_PLACE_SEED of the kept embeddings; new_S and trained_S of 400 test images."""
+    z = embeddings.load(3000, views=6).z.flatten(0, 1)
+    found = {"umap": maps.umap(z)}
+    for seed, places in SPECTRUM.items():
+        found |= {f"neg_{s:g}_{seed}": maps.neg_tsne(z, s, epochs=EPOCHS, seed=seed) for s in places}
     scenes, test = data.load("scenes"), data.load("scenes", "test", limit=400)
     for seed in SEEDS:
         run = one_idea.learned_map(LEARNED, scenes, seed)
@@ -91,7 +97,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.positions:
         found = {name: at.astype(np.float32) for name, at in positions().items()}
-        files.write_atomically(POSITIONS, partial(np.savez_compressed, steps=LEARNED, **found))
+        files.write_atomically(POSITIONS, partial(np.savez_compressed, steps=LEARNED, epochs=EPOCHS, **found))
         return
     torch.set_num_threads(THREADS)
     command = " ".join(["python benchmarks/maps.py", *sys.argv[1:]])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import anatomy, data, figures, losses, maps, training
+from clutils import anatomy, data, losses, maps, training
 from clutils.course import one_idea as lesson
 from clutils.course import records, toys
 from clutils.course.one_idea import divergences, multiplier
@@ -48,18 +48,6 @@ def test_beside_the_best_leaves_out_who_pushes_nothing_and_a_softmax_is_the_best
     assert bool((found["divergence"] > 1e-6).all())
     missed = (found["best"] - found["similarity"]) / found["temperature"]
     torch.testing.assert_close(found["divergence"], missed, rtol=1e-5, atol=1e-8)
-
-
-def test_the_frontier_marks_each_loss_at_its_own_number_of_negatives():
-    positives, negatives = tables()
-    family = {"plain": losses.NTXent(0.3), "α-CL": losses.AlphaCL(0.3, 2.0)}
-    ax = lesson.frontier(family, positives, negatives)
-    marks = {line.get_label().split(":")[0]: line for line in ax.lines}
-    count = anatomy.effective_negatives(negatives, 0.3).log().mean().exp()
-    assert marks["plain"].get_xdata()[0] == pytest.approx(float(count))
-    q = torch.softmax(negatives / 0.3, dim=1)
-    assert marks["plain"].get_ydata()[0] == pytest.approx(float((q * negatives).sum(dim=1).mean()))
-    assert "plain: KL 0" in figures.alt(ax) and "α-CL: KL 0," not in figures.alt(ax)
 
 
 def test_the_panel_sets_the_number_and_says_the_temperatures():
@@ -125,11 +113,6 @@ def test_the_debiased_loss_is_inside_with_few_negatives_alone(make):
         (slope,) = torch.autograd.grad(value.sum(), at)
         odds = 1 + slope[:, 0]  # q₊, by the pull (1 - q₊)/τ
         assert bool((odds.abs() < 1e-9).all()) if sign == 0 else bool((odds * sign > 0).all())
-
-
-def test_a_push_is_q_but_where_the_weights_carry_a_gradient_or_stand_in_the_exponent():
-    uneven = {row.loss.name for row in lesson.inside() if not row.pairs and lesson.push_beside_q(row) > 1e-9}
-    assert uneven == {"AttentionNCE", "HardNegative", "SSCL"}
 
 
 def test_the_count_adds_up():

@@ -184,16 +184,6 @@ def differences(row: Row, seed: int = 0, negatives: int = 20) -> tuple[float, fl
     return float(values.max()), gradients
 
 
-def push_beside_q(row: Row) -> float:
-    """The largest |τ push - q| on a negative, on 50 anchors: 0 where the push is shared as the form says."""
-    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(0))
-    q = torch.softmax(row.logits(row.loss, s, n), dim=1)[:, -n.shape[1] :]
-    n.requires_grad_()
-    (push,) = torch.autograd.grad(row.loss.formula(Pairs(s, n)).sum(), n)
-    push = push * getattr(row.loss, "temperature", 1.0)
-    return float((push - q).abs().max())
-
-
 def off_the_line(within: bool = False) -> dict[str, tuple[float, float]]:
     """Losses of one positive beside what the form implies: name -> how far from it, and the line's slope.
 
@@ -241,9 +231,3 @@ def table() -> tuple[str, float]:
         lines.append(f"| {row.name} | {p} | {row.q} | {value:.0e} | {gradient:.0e} |")
     lines += [f"| {style.title(name)} | outside | {why} | | |" for name, why in outside().items()]
     return "\n".join(lines), worst
-
-
-def sne_affinities(distances: Tensor, variance: float) -> Tensor:
-    """SNE's p(j|i), Gaussian in squared distances (N, N): rows sum to one, none for a point itself."""
-    logits = -distances / (2 * variance)
-    return torch.softmax(logits.masked_fill(torch.eye(len(logits), dtype=torch.bool), -torch.inf), dim=1)

@@ -2,16 +2,15 @@
 best weights of that number, and what SigLIP's bias makes of one match among so many that are none."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor
 
-from clutils import anatomy, figures, losses
+from clutils import figures
 from clutils.course.one_idea.exercises import temperature_for
 from clutils.course.panels import Panel, among, choose, panel
-from clutils.figures import axes_for, describe, style
+from clutils.figures import style
 
 
 def best_weights(negatives: Tensor, effective: Tensor | float) -> tuple[Tensor, Tensor]:
@@ -46,57 +45,6 @@ def beside_the_best(push: Tensor, negatives: Tensor) -> dict[str, Tensor]:
         "divergence": divergence,
         "drawn": drawn,
     }
-
-
-@style.in_course_style
-def frontier(
-    family: Mapping[str, losses.Loss], positives: Tensor, negatives: Tensor, ax: Axes | None = None
-) -> Axes:
-    """How similar the pushed negatives are against how many count: a mark a loss, a curve for the softmax.
-
-    Means over the anchors, of K_eff the geometric one. positives (A, 1), negatives (A, K), float64.
-    """
-    ax, K = axes_for(ax, 9.6, 4.4), negatives.shape[1]
-    curve = [anatomy.hardness_weights(negatives, t) for t in torch.logspace(-2, 2, 60).tolist()]
-    along = [torch.special.entr(q).sum(dim=1).mean().exp() for q in curve]
-    ax.plot(
-        along, [(q * negatives).sum(dim=1).mean() for q in curve], color=style.GREY, label="softmax, any τ"
-    )
-    phrases = []
-    for look, (name, loss) in zip(style.series(len(family), ordered=False), family.items(), strict=True):
-        found = beside_the_best(anatomy.forces(loss, positives, negatives)[1], negatives)
-        at = float(found["effective"].log().mean().exp()), float(found["similarity"].mean())
-        apart = float(found["divergence"].mean())
-        said = f"{name}: KL {apart:.2g}" if apart > 1e-9 else f"{name}: KL 0"
-        if (drawn := float(found["drawn"].mean())) > 1e-9:
-            said += f" for what it pushes, {drawn:.0%} is drawn in"
-        ax.plot(*at, look["marker"], color=look["color"], markersize=9, label=said)
-        phrases.append(f"{said}, {at[0]:.0f} negatives")
-    ax.set(xlabel=f"effective number of negatives (of {K})", ylabel="mean similarity of what is pushed")
-    style.log_axis(ax.xaxis)
-    style.legend_outside(ax, title="KL to the best weights, in nats")
-    return describe(ax, f"How similar against how many the pushed negatives are. {'; '.join(phrases)}.")
-
-
-@style.in_course_style
-def balance(counts: Sequence[int], start: float = -10.0, ax: Axes | None = None) -> Axes:
-    """All pushes over the pull against the bias, at similarities of 0, a line for each of the counts."""
-    ax, zero = axes_for(ax, 8.4, 3.8), torch.zeros(1, 1, dtype=torch.float64)
-    biases = torch.linspace(-16, 4, 81).tolist()
-    forces = [anatomy.forces(losses.SigLIP(0.1, bias), zero, zero) for bias in biases]  # of one negative
-    for k, (look, K) in enumerate(zip(style.series(len(counts)), counts, strict=True)):
-        ratio = [K * float(push / pull) for pull, push in forces]
-        ax.plot(biases, ratio, **look, markevery=(3 * k, 16), label=f"K = {K:,}")
-        ax.plot(-math.log(K), 1, color=look["color"], marker="*", markersize=14, linestyle="none")
-    ax.axhline(1, color=style.GREY, linestyle=(0, (2, 3)))
-    ax.axvline(start, color=style.INK, linestyle=":", label=f"b = −{-start:g}, where training starts")
-    ax.plot([], [], color=style.INK, marker="*", markersize=12, linestyle="none", label="b = −log K")
-    ax.set(yscale="log", xlabel="bias b", ylabel="all pushes / pull")
-    style.name_lines(ax)
-    said = ", ".join(f"{-math.log(K):.1f} for K = {K:,}" for K in counts)
-    return describe(
-        ax, f"All pushes over the pull, rising by e per unit of the bias; they reach 1 at {said}."
-    )
 
 
 def choose_how_many(tables: Mapping[str, Tensor]) -> Panel:

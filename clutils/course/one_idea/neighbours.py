@@ -12,8 +12,6 @@ from clutils.figures import style
 from clutils.figures.maps import Points
 from clutils.similarities import Pairs
 
-SPECTRUM = (0.0, 0.25, 0.5, 0.75, 1.0)
-
 
 def cauchy(positions: Tensor, others: Tensor) -> Tensor:
     """log q of two maps' points, -log(1 + d²): (N, 2) and (M, 2) -> (N, M)."""
