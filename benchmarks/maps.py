@@ -75,7 +75,7 @@ def measured(name: str, repeats: int) -> dict:
 
 
 def positions() -> dict[str, np.ndarray]:
-    """Name -> (N, 2): umap and neg_PLACE_SEED of the kept embeddings; new_S and trained_S of 400 test images."""
+    """Name -> (N, 2): umap and neg_PLACE_SEED of the kept embeddings; new_S, trained_S of 400 test images."""
     z = embeddings.load(3000, views=6).z.flatten(0, 1)
     found = {"umap": maps.umap(z)}
     for seed, places in SPECTRUM.items():

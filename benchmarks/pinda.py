@@ -8,15 +8,16 @@
     python benchmarks/pinda.py ceilings scenes-hard              what networks find that are told the answer
     python benchmarks/pinda.py ceilings folder:PHOTOS/images     the same of photographs, halved as above
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
+    python benchmarks/pinda.py planted                           the constructed set with a shortcut
     python benchmarks/pinda.py cost scenes
 
 Maps are measured against the object and against its outline, beside what costs nothing, beside the untrained
-generator's and maps dealt to other images, and beside the generator's network told the answer: the object's
-masks, or the band along their outlines.
+generator's and maps given to other images, and beside the generator's network trained with the answer: the
+object's masks, or the band along their outlines.
 Of photographs one half is trained on and the other measured.
 
 Prints a line a map or run; with --record numbers (and no images) are added to pinda_maps.csv,
-pinda_ceilings.csv, pinda_along.csv or pinda_cost.csv in benchmarks/records/, which
+pinda_ceilings.csv, pinda_along.csv, pinda_planted.csv or pinda_cost.csv in benchmarks/records/, which
 notebook 10 shows. A run that the record holds already is left out, so an interrupted recording goes on where
 it stopped. --variants, --seeds and --steps choose among the runs.
 """
@@ -26,6 +27,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import json
 import math
 import statistics
 import time
@@ -35,7 +37,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from clutils import data, figures, files, losses, training, views
+from clutils import data, figures, files, losses, measures, training, views
 from clutils.course import experiments, records
 from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
@@ -47,6 +49,7 @@ SHOWN = (
     *("noise_rate", "start"),
 )
 SEEDS = (0, 1, 2)
+AMOUNTS = (0.02, 0.05, 0.1, 0.25)  # of the planted set's noise: root mean square over each image
 # each changes one thing: plain convolutions, softplus, from σ = 0.02, the paper's rate and λ, SimCLR's views
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "base": ({}, {}),
@@ -64,9 +67,14 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "μ learned": ({"learned_mean": True}, {}),
     "zero padding": ({"padding": "zeros"}, {}),
 }
-# the generators that are told the answer; a record calls the object's masks "the masks"
+# the generators that are trained with the answer, and what the records call their maps and a scale's
 NETWORKS = {"conv": "three convolutions", "unet": "U-Net"}
 TOLD = {"object": "told the masks", "outline": "told the outline"}
+ON_RECORD = {
+    "scale, given to other images": "scale, dealt to other pictures",
+    "trained with the masks": "told the object",
+    "trained with the outline": "told the outline",
+}
 # what the record of long runs was made with: a larger start, five times the paper's rate, λ = 3
 LONG: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0, "start": 0.2}
 
@@ -180,7 +188,7 @@ def maps(options: argparse.Namespace) -> None:
             told = None
             if train.masks is not None:
                 form = {"network": row["network"], "skips": row["skips"]}
-                told = noise_experiments.told(train, test, **form, seed=seed)
+                told = noise_experiments.positive_controls(train, test, **form, seed=seed)
             found = noise_experiments.compared(run, test, watch.taken[0][0], told)
             if test.masks is None:
                 draw(options.out or Path("."), f"{variant} {seed}", run, test)
@@ -199,16 +207,21 @@ def maps(options: argparse.Namespace) -> None:
             head |= {"measured_on": len(test), "variant": variant} | row
             measured = noise_experiments.measured(found, test)
             for each in measured.to_dict("records"):
-                records.keep("pinda_maps", head | each, options.record)
+                named = ON_RECORD.get(each["map"], each["map"])
+                records.keep("pinda_maps", head | each | {"map": named}, options.record)
             if options.out:
                 draw(options.out, f"{variant} {seed}", run, test, measured)
             if options.what == "stl10" and options.record and (variant, seed) == ("base", SEEDS[0]):
-                keep_maps(found, test, [path.stem.split("_")[0] for path in measured_files(options)])
+                keep_maps(found, test, [path.stem for path in measured_files(options)])
 
 
 def keep_maps(found: dict[str, torch.Tensor], test: ImageSet, names: list[str]) -> None:
-    """The scale before and after a run, without the images: records/pinda_stl10_maps.npz."""
-    kept: dict[str, Any] = {"names": np.array(names)}
+    """The scale before and after a run, without the images: records/pinda_stl10_maps.npz.
+
+    - names: of the files, CLASS_NUMBER: the number is the image's in STL-10's test part
+    """
+    words, numbers = zip(*(name.split("_") for name in names), strict=True)
+    kept: dict[str, Any] = {"names": np.array(words), "number": np.array(numbers, int)}
     kept |= {when: found[f"scale, {when}"].half().numpy() for when in ("untrained", "trained")}
     for name, when in (("object_before", "untrained"), ("object", "trained")):
         kept[name] = detectors.auroc(found[f"scale, {when}"], test.masks).numpy()
@@ -250,7 +263,7 @@ def ceilings(options: argparse.Namespace) -> None:
         name = f"{TOLD[target]}, {NETWORKS[network]}"
         if (called, network, seed, options.steps, name) not in done:
             settings = {"network": network, "steps": options.steps, "seed": seed}
-            found = noise_experiments.told_maps(train, test, target, **settings)
+            found = noise_experiments.supervised_maps(train, test, target, **settings)
             command = (
                 f"python benchmarks/pinda.py ceilings {shown(options.source)} --size {options.size} "
                 f'--steps {options.steps} --variants "{target}" --seeds {seed} --record'
@@ -290,6 +303,23 @@ def along(options: argparse.Namespace) -> None:
             head |= {"steps": options.steps, "object_indifference": indifferent}
             for each in on_the_way(watch, test):
                 records.keep("pinda_along", head | each, options.record)
+
+
+def planted(options: argparse.Namespace) -> None:
+    """Every kind of noise at every amount on the constructed set, by the cells of notebook 10 themselves."""
+    notebook = json.loads((records.ROOT / "notebooks" / "10_pinda_maps.ipynb").read_text("utf-8"))
+    cells = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+    own: dict[str, Any] = {"torch": torch, "nn": torch.nn, "losses": losses, "measures": measures}
+    for name in ("planted-images10", "planted-run10"):
+        exec(cells[name], own)
+    done = records.known("pinda_planted", "noise", "amount", "seed") if options.record else set()
+    cases = [("none", 0.0), *itertools.product(("uniform", "oracle", "learned", "adversarial"), AMOUNTS)]
+    for seed, (kind, amount) in itertools.product(options.seeds, cases):
+        if (kind, amount, seed) in done or (options.variants and kind not in options.variants):
+            continue
+        command = f"python benchmarks/pinda.py planted --seeds {seed} --variants {kind} --record"
+        for row in own["one_run"]("uniform" if kind == "none" else kind, amount, seed, (0, 80, 120)):
+            records.keep("pinda_planted", {"command": command} | row | {"noise": kind}, options.record)
 
 
 def cost(options: argparse.Namespace) -> None:
@@ -343,7 +373,7 @@ def shown(source: str) -> str:
 
 
 ASKED = {"maps": maps, "photos": maps, "stl10": maps, "ceilings": ceilings, "along": along}
-ASKED |= {"cost": cost}
+ASKED |= {"planted": planted, "cost": cost}
 
 
 def main() -> None:

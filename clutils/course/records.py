@@ -83,6 +83,16 @@ def _parsed(path: Path, *written: int) -> pandas.DataFrame:
     return pd.read_csv(path)
 
 
+def own_run(path: str) -> Path | None:
+    """File of a reader's own run, such as runs/pinda/noise_maps.npz; None where there is none.
+
+    A command writes it below the folder in which it was started: looked for in the present folder, in those
+    that hold it (a notebook's copy lies in notebooks/mine/), and in the project's.
+    """
+    folders = (Path.cwd(), *Path.cwd().parents, ROOT)
+    return next((folder / path for folder in folders if (folder / path).is_file()), None)
+
+
 def of_paper(module: str, table: str) -> dict[str, tuple[float, ...]]:
     """A paper's table as it printed it: name of a row -> its numbers, NaN where a cell is empty.
 

@@ -1,5 +1,6 @@
 """A verdict follows the evidence; the page has every claim that a cell tests, with the cell's own verdict."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -76,6 +77,91 @@ def test_the_record_holds_a_verdict_for_each_claim_of_the_course_and_no_other():
     tested = {f"{claims.slug(c.paper, c.claim)}.json" for c in claims.collect()}
     assert len(tested) == len(claims.collect()), "two claims share a file"
     assert tested == {file.name for file in claims.RECORDED.glob("*.json")}
+
+
+def settings(tree: ast.Module, known: dict[str, ast.expr]) -> dict[str, ast.expr]:
+    """Names with a number or a text, `x = 40` or `x = training.fewer(40)`, after a cell: name -> value."""
+    for statement in tree.body:
+        stored = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and not reads(node)]
+        known = {name: value for name, value in known.items() if name not in stored}
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            value = statement.value
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "training.fewer":
+                value = value.args[0]  # the record is of a full run
+            if isinstance(value, ast.Constant | ast.JoinedStr | ast.BinOp):
+                known[statement.targets[0].id] = value
+    return known
+
+
+def reads(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def wording(node: ast.expr | None, known: dict[str, ast.expr]) -> str:
+    """A regular expression of a text that a cell writes: constant words and settings, anything between."""
+    if isinstance(node, ast.Constant):
+        return re.escape(str(node.value))
+    if isinstance(node, ast.JoinedStr):
+        return "".join(wording(part, known) for part in node.values)
+    if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+        number = known.get(node.value.id)
+        if isinstance(number, ast.Constant) and isinstance(number.value, int | float):
+            spec = ast.literal_eval(node.format_spec) if node.format_spec else ""
+            return re.escape(format(number.value, spec))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return wording(node.left, known) + wording(node.right, known)
+    if isinstance(node, ast.Name) and node.id in known:
+        return wording(known[node.id], known)
+    return ".*"
+
+
+def unlike_their_record(cells: list[str], folder: Path) -> list[str]:
+    """The claims whose record another text wrote: other words, or another number of steps or epochs."""
+    known: dict[str, ast.expr] = {}
+    found = []
+    for tree in map(ast.parse, cells):
+        known = settings(tree, known)
+        for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+            if ast.unparse(call.func) != "claims.test":
+                continue
+            paper, claim, *_ = (ast.literal_eval(each) for each in call.args[:2])
+            record = json.loads((folder / f"{claims.slug(paper, claim)}.json").read_text("utf-8"))
+            for argument in [each for each in call.keywords if each.arg in ("shown_by", "control")]:
+                text, pattern = record.get(argument.arg, ""), wording(argument.value, known)
+                if not re.fullmatch(pattern, text, flags=re.DOTALL):
+                    found.append(f"{paper}: {claim}: {argument.arg} on record: {text!r}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(claims.NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
+def test_a_record_has_the_words_and_the_settings_of_its_cell(path):
+    code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    stale = unlike_their_record(code, claims.RECORDED)
+    assert not stale, f"run: python benchmarks/claims.py notebooks/{path.name}\n" + "\n".join(stale)
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "stale"),
+    [
+        ("steps = 25", 'f"after {steps} steps: {x:.2f}"', False),
+        ("steps = training.fewer(25)", 'f"after {steps} steps: {x:.2f}"', False),
+        ("steps = 80", 'f"after {steps} steps: {x:.2f}"', True),
+        (
+            "steps = 80\nsteps = length()",
+            'f"after {steps} steps: {x:.2f}"',
+            False,
+        ),  # not known before it runs
+        ("end = 'steps: 0.46'", 'f"after {steps} " + end', False),
+        ("end = 'steps, 0.46'", 'f"after {steps} " + end', True),
+        ("", '"after 25 steps: " + number', False),
+        ("", 'f"{x}; and more"', True),
+    ],
+)
+def test_another_word_or_setting_than_on_record_is_found(before, said, stale, tmp_path):
+    entry = {"shown_by": "after 25 steps: 0.46"}
+    (tmp_path / f"{claims.slug('A', 'b')}.json").write_text(json.dumps(entry), "utf-8")
+    cells = [before, f'claims.test("A", "b", "derived", True, shown_by={said})']
+    assert bool(unlike_their_record(cells, tmp_path)) == stale
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The evening: what is open in notebooks 00 to 03 is short enough for one sitting."""
+"""Evenings: what is open in notebooks 00 to 03, and in those of a paper, is short enough for one sitting."""
 
 import ast
 import builtins
@@ -11,8 +11,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from clutils.course.book import running, stage
 
-EVENING = [path for path in running.sources() if path.stem[:2] in ("00", "01", "02", "03")]
-MOST_WORDS = 5_000  # of text, tables and formulas in the open cells of all four
+MOST_WORDS = {  # notebooks of an evening -> words of text, tables and formulas in all their open cells
+    ("00", "01", "02", "03"): 5_000,
+    ("09", "10"): 2_800,
+}
+EVENING = [path for path in running.sources() if path.stem[:2] in sum(MOST_WORDS, ())]
 LONG = 12  # lines of code: a cell that long is a check, an exercise or folded
 each_of_them = pytest.mark.parametrize("path", EVENING, ids=lambda path: path.stem)
 
@@ -36,14 +39,15 @@ def test_what_the_evening_reads_is_what_stands_open(path):
             assert f"# {stage.ASIDE}" in cell.source, f"{cell.id}: no ▸ for where nothing folds"
 
 
-def test_an_evening_is_short_and_asks_for_one_exercise_a_notebook():
+@pytest.mark.parametrize("numbers", MOST_WORDS, ids=" ".join)
+def test_an_evening_is_short_and_asks_for_one_exercise_a_notebook(numbers):
     words = 0
-    for path in EVENING:
+    for path in [path for path in EVENING if path.stem[:2] in numbers]:
         cells = on_path(nbformat.read(path, 4))
         words += sum(len(read(cell).split()) for cell in cells if cell.cell_type == "markdown")
         asked = [c.id for c in cells if c.cell_type == "code" and ".check(" in c.source]
         assert len(asked) == 1, f"{path.stem}: exercises {asked}"
-    assert words <= MOST_WORDS
+    assert words <= MOST_WORDS[numbers]
 
 
 def test_a_fold_reaches_to_the_next_heading_that_is_not_deeper():

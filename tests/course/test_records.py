@@ -98,3 +98,15 @@ def test_a_ratio_of_speeds_is_taken_turn_by_turn():
     turns = iter(range(100))
     seconds = throughput["in_turns"]({"a": lambda: next(turns), "b": lambda: next(turns)}, 3)
     assert {name: len(found) for name, found in seconds.items()} == {"a": 3, "b": 3} and next(turns) == 8
+
+
+@pytest.mark.parametrize("started_in", ["project", "project/notebooks", "project/notebooks/mine"])
+def test_a_readers_own_run_is_found_from_wherever_a_notebook_runs(started_in, tmp_path, monkeypatch):
+    (tmp_path / "project" / "notebooks" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / started_in)
+    monkeypatch.setattr(records, "ROOT", tmp_path / "elsewhere")
+    assert records.own_run("runs/pinda/noise_maps.npz") is None
+    written = tmp_path / "project" / "runs" / "pinda" / "noise_maps.npz"
+    written.parent.mkdir(parents=True)
+    written.touch()
+    assert records.own_run("runs/pinda/noise_maps.npz") == written

@@ -24,39 +24,36 @@ def compared(
     run: training.Run,
     test: ImageSet,
     before: torch.Tensor | None = None,
-    told: Mapping[str, torch.Tensor] | None = None,
+    controls: Mapping[str, torch.Tensor] | None = None,
 ) -> dict[str, torch.Tensor]:
-    """A run's maps beside what they have to beat: name -> (N, H, W), higher = taken for the object.
+    """Maps of a run beside what they have to beat: name -> (N, H, W), higher = taken for the object.
 
     - before: (N, C, H, W), the scale of the untrained generator
-    - told: name -> (N, H, W), as from `told`
+    - controls: name -> (N, H, W), as from `positive_controls`
 
-    The scale as it was learned (mean over channels), untrained, and dealt to other images; where the
+    The scale as it was learned (mean over channels), untrained, and given to other images; where the
     encoder, with its head, is indifferent to noise; and the maps that cost nothing.
     """
     scale = noise_maps.of(run.method.noise, test)[0].mean(dim=1)
     found = {"scale, trained": scale}
     if before is not None:
         found["scale, untrained"] = before.mean(dim=1)
-    found["scale, dealt to other pictures"] = detectors.shuffled(scale, torch.Generator().manual_seed(0))
+    found["scale, given to other images"] = detectors.shuffled(scale, torch.Generator().manual_seed(0))
     seen = torch.nn.Sequential(run.method.encoder, run.method.head)
     found["encoder's indifference"] = indifference(seen, test.images)
     found |= detector_maps(test)
-    return found | dict(told or {})
+    return found | dict(controls or {})
 
 
-TOLD = {
-    "object": "told the object",
-    "outline": "told the outline",
-}  # the question -> the network that was told
+ANSWERS = {"object": "trained with the masks", "outline": "trained with the outline"}  # question -> map
 
 
-def told(train: ImageSet, test: ImageSet, **settings: Any) -> dict[str, torch.Tensor]:
-    """The positive controls of both questions, each by a network told its answer: name -> maps (N, H, W)."""
-    return {name: told_maps(train, test, target, **settings) for target, name in TOLD.items()}
+def positive_controls(train: ImageSet, test: ImageSet, **settings: Any) -> dict[str, torch.Tensor]:
+    """Maps (N, H, W) of two networks trained with the answer, one for each question: name -> its map."""
+    return {name: supervised_maps(train, test, target, **settings) for target, name in ANSWERS.items()}
 
 
-def told_maps(
+def supervised_maps(
     train: ImageSet,
     test: ImageSet,
     target: str = "object",
@@ -66,7 +63,7 @@ def told_maps(
     batch_size: int = 32,
     seed: int = 0,
 ) -> torch.Tensor:
-    """A positive control of the map test: the generator's network, told the answer -> maps (N, H, W).
+    """Positive control of the map test: the generator's network, trained with masks -> maps (N, H, W).
 
     It is trained on `train` by binary cross-entropy, and its maps are those of `test`: what so many steps
     find with this architecture, no upper bound. Where these are at chance, a map of PiNDA's at chance says
@@ -74,15 +71,15 @@ def told_maps(
 
     With CLUTILS_FAST=1 it takes 10 steps.
 
-    - target: what it is told: "object", the masks, or "outline", the band along their outlines, which is what
-      the column of that name is scored on
+    - target: what it is trained to find: "object", the masks, or "outline", the band along their outlines,
+      which is what the column of that name is scored on
 
     Raises ValueError where `train` has no masks, and on another target.
     """
     if train.masks is None:
-        raise ValueError("told_maps: the images to train on have no masks")
-    if target not in TOLD:
-        raise ValueError(f"told_maps: target is {target!r}, but must be one of {', '.join(TOLD)}")
+        raise ValueError("supervised_maps: the images to train on have no masks")
+    if target not in ANSWERS:
+        raise ValueError(f"supervised_maps: target is {target!r}, but must be one of {', '.join(ANSWERS)}")
     answer = train.masks
     if target == "outline":
         flat = train.masks.flatten(1)
@@ -109,23 +106,6 @@ def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFra
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
     return measure({name: each[both] for name, each in maps.items()}, test.masks[both])
-
-
-def information(losses_of_draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mutual information I(α; ε | x) and the entropy H(α | x, ε) that is left, in nats: 0-d each.
-
-    losses_of_draws: (inputs, draws), ℓ of each input under each of its equally likely noises, up to 20. Given
-    a noise α is N(0, e^ℓ), eq. 13; given the input alone it is the mixture of these, integrated by the
-    trapezoidal rule.
-    """
-    alpha = torch.sinh(torch.linspace(-13.5, 13.5, 1501, dtype=torch.float64))  # 12 deviations of the widest
-    known = task_entropy(losses_of_draws.double()).mean()
-    mixed = []
-    for lost in losses_of_draws.double():  # an input
-        spread = torch.exp(lost / 2)[:, None]
-        gaussians = torch.exp(-(alpha**2) / (2 * spread**2)) / (spread * (2 * torch.pi) ** 0.5)
-        mixed.append(torch.trapezoid(torch.special.entr(gaussians.mean(dim=0)), alpha))
-    return torch.stack(mixed).mean() - known, known
 
 
 def task_entropy(loss: torch.Tensor) -> torch.Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from clutils import encoders, measures
+from clutils import data, encoders, measures
 from clutils.course.pinda import detectors
 from clutils.data import ImageSet
 
@@ -49,6 +49,22 @@ def detector_maps(pictures: ImageSet) -> dict[str, Tensor]:
         "local variance": detectors.local_variance(pictures.images, max(3, height // 10) | 1),
         "centre prior": detectors.centre_prior(n, height, width),
     }
+
+
+def stl10_images(names: Sequence[str], numbers: Sequence[int]) -> Tensor | None:
+    """Images of STL-10's test part, uint8 (N, 3, 96, 96); None where STL-10 has not been downloaded.
+
+    - names: each image's class; numbers: its place, from 0 or from 1, whichever gives these classes
+    """
+    try:
+        stl10 = data.load("stl10", "test", download=False)
+    except (ValueError, FileNotFoundError):
+        return None
+    wanted, places = [stl10.class_names.index(name) for name in names], torch.as_tensor(numbers)
+    for first in (0, 1):
+        if stl10.labels[places - first].tolist() == wanted:
+            return stl10.images[places - first].clone()
+    return None
 
 
 def outline_band(masks: Tensor) -> Tensor:

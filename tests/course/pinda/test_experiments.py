@@ -1,6 +1,5 @@
-"""PiNDA's experiments: what moves, what a row says, and what a network that was told finds."""
+"""PiNDA's experiments: what moves, what a row says, and what a network trained with masks finds."""
 
-import math
 import runpy
 
 import pytest
@@ -26,9 +25,11 @@ def test_the_row_of_a_run_has_its_settings_and_the_watch_its_maps():
 def test_a_runs_maps_stand_beside_what_they_have_to_beat():
     test = SCENES.subset(slice(0, 10))
     run, watch, _ = learned_maps(SCENES, test, {}, steps=2, batch_size=16)
-    told = {"told the outline": torch.rand(10, 32, 32)}
-    found = experiments.compared(run, test, watch.maps.scale[0], told)
-    assert [*found][:2] == ["scale, trained", "scale, untrained"] and [*found][-1] == "told the outline"
+    controls = {"trained with the outline": torch.rand(10, 32, 32)}
+    found = experiments.compared(run, test, watch.maps.scale[0], controls)
+    assert [*found][:2] == ["scale, trained", "scale, untrained"] and [*found][
+        -1
+    ] == "trained with the outline"
     assert all(each.shape == test.masks.shape for each in found.values())
     whole = torch.nn.Sequential(run.encoder, run.method.head)  # where the loss is, not where the features are
     assert torch.equal(found["encoder's indifference"], maps.indifference(whole, test.images))
@@ -47,35 +48,25 @@ def test_pictures_without_an_object_or_without_a_background_are_left_out_of_the_
     assert rows.equals(expected)
 
 
-def test_each_network_finds_what_it_was_told_better_than_the_other_and_nothing_before():
+def test_each_network_finds_what_it_was_trained_with_better_than_the_other_and_nothing_before():
     train, test = SCENES.subset(slice(0, 40)), SCENES.subset(slice(40, 60))
     at_first, later = (
-        maps.measure(experiments.told(train, test, steps=steps, batch_size=16), test.masks).set_index("map")
+        maps.measure(
+            experiments.positive_controls(train, test, steps=steps, batch_size=16), test.masks
+        ).set_index("map")
         for steps in (0, 60)
     )
-    of_object, of_outline = (later.loc[f"told the {what}"] for what in ("object", "outline"))
+    of_object, of_outline = (later.loc[f"trained with the {what}"] for what in ("masks", "outline"))
     assert of_object["object"] > 0.75 > at_first["object"].max()
     assert of_outline["outline"] > of_object["outline"] + 0.02
     assert of_object["object"] > of_outline["object"]
     state = torch.random.get_rng_state()
-    experiments.told_maps(train, test, network="unet", skips=False, steps=1, batch_size=4)
+    experiments.supervised_maps(train, test, network="unet", skips=False, steps=1, batch_size=4)
     assert torch.equal(state, torch.random.get_rng_state())
     with pytest.raises(ValueError, match="have no masks"):
-        experiments.told_maps(data.load("digits", limit=8), test)
+        experiments.supervised_maps(data.load("digits", limit=8), test)
     with pytest.raises(ValueError, match="target is 'edge', but must be one of object, outline"):
-        experiments.told_maps(train, test, "edge")
-
-
-def test_one_noise_tells_nothing_and_two_that_lie_apart_a_bit():
-    lost = torch.tensor([[4.0] * 5, [0.5] * 5])
-    told, left = experiments.information(lost)
-    assert told.item() == pytest.approx(0, abs=1e-3)
-    assert left.item() == pytest.approx(experiments.task_entropy(lost).mean().item(), rel=1e-6)
-    assert experiments.information(torch.tensor([[0.0, 19.9]]))[0].item() == pytest.approx(
-        math.log(2), abs=1e-3
-    )
-    some = experiments.information(torch.tensor([[0.0, 1.0, 3.0]]))[0].item()
-    assert 0.05 < some < math.log(3)
+        experiments.supervised_maps(train, test, "edge")
 
 
 def test_task_entropy_is_the_integral_of_minus_p_log_p():

@@ -61,3 +61,19 @@ def test_the_baselines_find_an_easy_object_and_hard_scenes_leave_them_near_chanc
         table = maps.measure(maps.detector_maps(pictures), pictures.masks)
         assert list(table["map"]) == ["edge magnitude", "local variance", "centre prior"]
         assert table["object"].sub(0.5).abs().lt(0.15).all() == near_chance
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_images_of_the_recorded_maps_are_found_by_their_classes(first, monkeypatch):
+    labels, numbers = torch.tensor([2, 0, 1, 1]), [first + 2, first + 0]
+    kept = data.ImageSet(
+        torch.arange(4).view(4, 1, 1, 1).byte(), labels, ("car", "cat", "dog"), None, "STL-10"
+    )
+    monkeypatch.setattr(maps.data, "load", lambda *asked, **settings: kept)
+    assert maps.stl10_images(["cat", "dog"], numbers).flatten().tolist() == [2, 0]
+    assert maps.stl10_images(["car", "dog"], numbers) is None
+
+
+def test_without_stl10_there_are_no_images_and_nothing_is_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    assert maps.stl10_images(["cat"], [5]) is None and not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """PiNDA's records: complete, with their seeds, and their shortest rows come out again."""
 
+import argparse
 import runpy
 
 import pytest
@@ -27,7 +28,8 @@ def test_the_shortest_recorded_run_of_the_maps_comes_out_again():
         assert found[column] == row[column]
     assert found["noise"] == pytest.approx(row["noise"], abs=0.05)
     assert found["loss"] == pytest.approx(row["loss"], abs=0.3)
-    again = experiments.measured(experiments.compared(run, test, watch.taken[0][0]), test).set_index("map")
+    again = experiments.measured(experiments.compared(run, test, watch.taken[0][0]), test)
+    again = again.replace({"map": SCRIPT["ON_RECORD"]}).set_index("map")
     assert set(rows.index) == {*again.index, "told the masks: the ceiling"}
     for name in again.index:
         for column in ("object", "outline"):
@@ -52,3 +54,23 @@ def test_the_recorded_maps_are_those_of_a_long_run_on_generated_scenes():
     assert kept.steps == list(range(0, 1601, 80))
     last = maps.measure({"scale": kept.scale[-1].mean(dim=1)}, scenes.masks)
     assert last["object"].item() < 0.2  # what notebook 10 says of it
+
+
+@pytest.mark.sweep
+def test_a_recorded_run_of_the_planted_set_comes_out_again(monkeypatch):
+    kept, rows = records.read("pinda_planted").query("seed == 0 and noise == 'oracle'"), []
+    monkeypatch.setattr(records, "keep", lambda name, row, record: rows.append(row))
+    monkeypatch.setitem(SCRIPT["planted"].__globals__, "AMOUNTS", (0.25,))
+    SCRIPT["planted"](argparse.Namespace(seeds=[0], variants=["oracle"], record=False))
+    for row, before in zip(rows, kept[kept["amount"] == 0.25].to_dict("records"), strict=True):
+        assert {key: row[key] for key in ("noise", "amount", "seed", "step")}.items() <= before.items()
+        assert row["knn"] == pytest.approx(before["knn"], abs=0.05)
+
+
+def test_the_planted_set_is_a_test_and_the_learned_noise_leaves_the_shortcut():
+    end = records.read("pinda_planted").query("step == 120")
+    assert (end.groupby(["noise", "amount"])["seed"].nunique() == 5).all()
+    mean = end.groupby(["noise", "amount"])[["knn", "place"]].mean()
+    for amount in (0.05, 0.1, 0.25):
+        assert mean.loc["oracle", "knn"][amount] > mean.loc["none", "knn"][0.0] + 0.03
+    assert mean.loc["learned", "place"].is_monotonic_decreasing and mean.loc["learned", "place"].max() < 0.22
