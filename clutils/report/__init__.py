@@ -25,7 +25,7 @@ from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Lin
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
 from clutils.report.options import LEAST, demand_suffix, validated
-from clutils.report.prepared import Unfit, as_taken
+from clutils.report.prepared import Unfit, as_taken, mixed
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
 __all__ += ["beside_json", "check", "check_all", "covering", "examine", "in_series", "in_series_json", "load"]
@@ -121,7 +121,8 @@ def check(
     """Measure an encoder and diagnose it.
 
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
-    - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
+    - data: a name for `data.load`, or (gallery, test images), rows in any order; None = generated
+      scenes, with a note
     - limit: number of images, three quarters of them the gallery, whose labels are the neighbours'; without
       any label, all of them are test images and the gallery is empty
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows;
@@ -170,12 +171,14 @@ def check_all(
     on_stage("opening")
     early = [_opened(path, head, opening) for path in paths[:2]]  # which may be refused
     try:
-        images = data if isinstance(data, tuple) else load(data or "scenes", limit)
+        images = (
+            (mixed(data[0]), mixed(data[1])) if isinstance(data, tuple) else load(data or "scenes", limit)
+        )
     except ValueError as error:
         if isinstance(data, str) and data.startswith("folder:"):  # what lies there is not an option's fault
             raise
         raise Unfit(str(error), "data") from error
-    reports = []
+    images, reports = (mixed(images[0]), mixed(images[1])), []
     for place, path in enumerate(paths):
         if place:
             on_stage("opening")

@@ -29,6 +29,15 @@ NEXT = {
     HEALTHY: "Compare it with another run on the same images (python -m clutils check A B).",
     OPEN: "Give more images with labels, or compare it with another file (python -m clutils check A B).",
 }
+HAS_NEGATIVES = "Its loss has negatives: check its labels and positives, and try a lower learning rate."
+NEXT_OF_LINE = {  # where a line alone is worth a look, by its name
+    "input": NEXT[FED],
+    "classes": "Give labels that describe the images, and test images that are not among the labelled ones.",
+    "the space of the loss": "Train longer; if it stays, try a lower τ, or more negatives.",
+    "collapse": "Normalise the features before you use them, and compare a later checkpoint (check A B).",
+    "views of an image": "Train longer, or with weaker augmentations.",
+    "robustness": "Train with the augmentation that moves images too far.",
+}
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
 PIXELS = 8  # shorter side of the test images below which a view's crop leaves nothing to tell images by
@@ -62,6 +71,7 @@ class Diagnosis:
     - mean: the normalisation that mends it (`--mean`)
     - labels: the labels do not fit, and the encoder may be well
     - strange: the images may be of another kind than those that it was trained on
+    - advice: what to do next, where the usual advice of its name does not fit the cause
     """
 
     name: str
@@ -70,6 +80,7 @@ class Diagnosis:
     mean: str = ""
     labels: bool = False
     strange: bool = False
+    advice: str = ""
 
     @property
     def badge(self) -> str:
@@ -87,9 +98,7 @@ class Diagnosis:
             return "Correct the labels, and run the check again."
         if self.strange:
             return f"{NEXT[FED]} If these are, train longer."
-        if self.name in (HEALTHY, OPEN) and self.level in (LOOK, BROKEN):
-            return "Mend what the sentence names, and run the check again."
-        return NEXT[self.name]
+        return self.advice or NEXT[self.name]
 
 
 @dataclass(frozen=True)
@@ -176,7 +185,7 @@ def collapsed(f: Facts) -> Diagnosis | None:
     else:
         return None
     says += " Behind the head all images are one point." if one_point(f) else ""
-    return Diagnosis(COLLAPSED, BROKEN, says)
+    return Diagnosis(COLLAPSED, BROKEN, says, advice=HAS_NEGATIVES if f.negatives else "")
 
 
 def _centred_is_well(f: Facts) -> bool:
@@ -295,7 +304,7 @@ def diagnose(f: Facts) -> Diagnosis:
         says = f"{worst.says}{numbers}{beside}"
         wrong = worst.name == "classes" and _labels_wrong(f)
         name = HEALTHY if beside else OPEN
-        return Diagnosis(name, worst.level, says, labels=wrong)
+        return Diagnosis(name, worst.level, says, labels=wrong, advice=NEXT_OF_LINE[worst.name])
     if found is not None:
         return found
     if f.own is None:

@@ -45,7 +45,8 @@ def from_options(
 ) -> tuple[Sequence[float] | None, Sequence[float] | None, str]:
     """Mean and std from numbers, a usual name or "auto"; and a sentence where "auto" chose.
 
-    seen: as in `best_normalisation`. None where nothing is given, or none fits. Raises Unfit on another name.
+    seen: as in `best_normalisation`. None where nothing is given, or nothing tells. Raises Unfit on
+    another name.
     """
     if mean == "auto":
         chosen, said = best_normalisation(opened, seen, size)
@@ -62,7 +63,8 @@ def best_normalisation(
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]] | None, str]:
     """The usual (mean, std) that fits what the encoder remembers best, and a sentence on the choice.
 
-    seen: images (N, C, H, W) as its training saw them, views. None where nothing tells, or none fits.
+    seen: images (N, C, H, W) as its training saw them, views. The nearest where none fits; None where nothing
+    tells.
     """
     unknown: dict[str, str] = {}
     numbers = first_layer(Prepared(opened.encoder, opened.channels, size), seen, unknown)
@@ -77,7 +79,7 @@ def best_normalisation(
     beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:
         said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
-        return None, f"{said}; the images are fed as they are"
+        return NORMALISATIONS[best], f"{said}; the nearest is used"
     near = f"; {' and '.join(equal)} too close to choose between" if equal else ""
     said = f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside}{near})"
     return NORMALISATIONS[best], said

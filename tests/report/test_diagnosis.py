@@ -193,8 +193,12 @@ def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_li
             "check the labels",
             "Check the labels; then train without the augmentation that hides what they describe.",
         ),
-        (BROKEN, "Let the loss push images apart (negatives"),
+        (BROKEN, "Its loss has negatives: check its labels and positives"),
     ]
+    without = diagnosis.diagnose(dataclasses.replace(WELL, effective_rank=1.4, negatives=None))
+    assert without.next.startswith("Let the loss push images apart (negatives")
+    lines = {line.name for line in diagnosis.lines(WELL, {})}
+    assert set(diagnosis.NEXT_OF_LINE) == lines
     assert set(diagnosis.NEXT) == {*diagnosis.NAMES, OPEN}
 
 

@@ -60,7 +60,9 @@ def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_pa
     assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
     assert any("pad by 1: weights do not tell" in note for note in undecided.notes)
     chosen, said = preprocessing.best_normalisation(opened, noise, None)
-    assert chosen is None and said.startswith("no usual normalisation fits")
+    assert chosen in preprocessing.NORMALISATIONS.values() and said.endswith("; the nearest is used")
+    nearest = next(name for name, way in preprocessing.NORMALISATIONS.items() if way == chosen)
+    assert said.startswith(f"no usual normalisation fits (nats: {nearest} ")
 
 
 def test_weights_far_too_large_decide_nothing(images, tmp_path):
