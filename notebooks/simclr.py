@@ -162,7 +162,7 @@ def train(encoder: nn.Module, head: nn.Module, views: Iterable[tuple[Tensor, Ten
 
 @torch.no_grad()
 def features(encoder: nn.Module, images: Tensor) -> Tensor:
-    """What the encoder makes of images (N, 3, H, W) uint8, without the head: (N, D)."""
+    """Features of images (N, 3, H, W) uint8, before the head: (N, D)."""
     encoder.eval()
     return torch.cat([encoder(part.to(DEVICE) / 255).cpu() for part in images.split(500)])
 

@@ -29,7 +29,7 @@ def title_of(loss: Loss) -> str:
 
 
 def options_for(loss: Loss, alignment: float | None) -> dict[str, float]:
-    """What `per_anchor` takes beside the similarities: MACL's alignment, where it is given."""
+    """Options of `per_anchor` beside the similarities: MACL's alignment, where it is given."""
     return {"alignment": alignment} if loss.name == "MACL" and alignment is not None else {}
 
 

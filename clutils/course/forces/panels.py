@@ -148,7 +148,7 @@ def _built(loss: Loss | str) -> Loss:
 
 
 def _copied(loss: Loss) -> Loss:
-    """What the sliders may change, so that the reader's own stays as it is."""
+    """Copy of a loss for the sliders to change: the reader's own stays as it is."""
     try:
         return copy.deepcopy(loss)
     except (RuntimeError, TypeError):  # it keeps what has no copy, as a tensor of its last call
@@ -191,7 +191,7 @@ def _sorted(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:
-    """What a loss found out about itself at the last call: this anchor's positives (P,), negatives (K,)."""
+    """Remark on the loss's last call: its hardest mix, MACL's τ_a; positives (P,), negatives (K,)."""
     if loss.in_batches:
         named = ", ".join(name.replace("_", " ") for name in loss.in_batches)
         return f" What acts in a batch alone changes nothing here: {named}."

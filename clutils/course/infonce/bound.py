@@ -36,7 +36,7 @@ def told(information: float, K: int, dimensions: int = 20, anchors: int = 128, s
 
 
 def explore_bound(K: int = 63) -> Panel:
-    """What InfoNCE shows of pairs whose information is known, by the number of negatives."""
+    """Panel: what InfoNCE shows of the information that pairs share, by the number of negatives."""
     figure, ax = figures.new(8.6, 3.8)
     with style.course():
         ax.plot(INFORMATIONS, INFORMATIONS, color="#B0B0B0", linestyle="--", label="all there is")

@@ -40,6 +40,14 @@ def _variant(
     return F.cross_entropy(logits[:rows], torch.arange(len(z)).roll(len(z1) + shift)[:rows])
 
 
+def _ones_masked(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
+    """NT-Xent that takes every similarity of 1 for an anchor with itself."""
+    z = F.normalize(torch.cat([z1, z2]), dim=1)
+    s, positive = z @ z.T, torch.arange(len(z)).roll(len(z1))
+    own = (s > 1 - 1e-6).scatter(1, positive[:, None], False)
+    return F.cross_entropy((s / temperature).masked_fill(own, -torch.inf), positive)
+
+
 def _other_view_only(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
     cross = F.normalize(z1, dim=1) @ F.normalize(z2, dim=1).T / temperature
     own = torch.arange(len(z1))
@@ -47,14 +55,15 @@ def _other_view_only(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
 
 
 def _batches() -> list[tuple[Tensor, Tensor, float]]:
-    """Views of different lengths, so that normalising matters."""
+    """Views of different lengths, so that normalising matters; in the last batch two images are equal."""
     dice = torch.Generator().manual_seed(1)
     found = []
     for batch, dimension, temperature in ((3, 2, 0.2), (5, 8, 0.5), (16, 4, 0.1)):
         z1 = torch.randn(batch, dimension, generator=dice, dtype=torch.float64)
         near = z1 + 0.5 * torch.randn(batch, dimension, generator=dice, dtype=torch.float64)
         found.append((z1, 3 * near, temperature))
-    return found
+    z1, z2, temperature = found[0]
+    return [*found, (torch.cat([z1, z1[:1]]), torch.cat([z2, z2[1:2]]), temperature)]
 
 
 def _negatives_of_an_anchor(batch: int, views: int) -> int:
@@ -88,6 +97,7 @@ EXERCISES = [
         wrong={
             "without normalising": partial(_variant, normalise=False),
             "an anchor compared with itself": partial(_variant, diagonal=None),
+            "every similarity of 1 masked": _ones_masked,
             "a mask of zeros": partial(_variant, diagonal=0.0),
             "the other view's negatives alone": _other_view_only,
             "one view as anchor": partial(_variant, anchors=1),

@@ -100,7 +100,7 @@ def move(
 
 
 def forces(loss: Loss, z1: Tensor, z2: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """What draws and what drives each point, as tangent vectors: pull and push, (2, N, D) each.
+    """Pull and push on each point, as tangent vectors, (2, N, D) each.
 
     Index 0 holds the points of z1 (N, D), 1 those of z2. The pull is the part of the force that comes through
     positives, the push the part through negatives, both summed over all anchors that a point takes part in;

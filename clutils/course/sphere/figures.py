@@ -290,7 +290,7 @@ def frames(losses: Sequence[Loss], paths: Sequence[Trajectory], at: Sequence[int
 
 
 def state(path: Trajectory, step: int, name: bool = True) -> str:
-    """What to say of a frame: the step, its loss and, on the circle, the widest gap between images."""
+    """Text of a frame: the step, its loss and, on the circle, the widest gap between images."""
     lines = [f"step {step}"] if name else []
     lines.append(f"loss {float(path.loss[step]):.3f}")
     if path.z1.shape[2] == 2:

@@ -1,4 +1,4 @@
-"""What the temperature does: the gate W, the cold limit, how many negatives share the push, the dilemma.
+"""Figures of notebook 02: how many negatives share the push, points of classes on a circle.
 
 Every value is computed by `clutils.anatomy` or by the losses themselves.
 """
