@@ -14,6 +14,7 @@ from clutils.commands.arguments import Add, say
 ROOT = Path(__file__).resolve().parents[2]
 START = Path("notebooks", "00_start_here.ipynb")
 LAB_DEFAULTS = Path(__file__).parent / "jupyterlab"
+FOLDS = f"--LabApp.extra_labextensions_path={LAB_DEFAULTS / 'labextensions'}"  # Shift+Enter passes them by
 
 
 def add_to(add: Add) -> None:
@@ -77,6 +78,7 @@ def lab_command(rest: Sequence[str] = (), start: Path = START) -> list[str]:
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
     command.append(f"--LabApp.default_url=/lab/tree/{start.as_posix()}")  # opened, and in the printed address
     # nothing pops up on stage, and nothing asks the network
+    command.append(FOLDS)
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # as in a container; JupyterLab refuses otherwise

@@ -26,6 +26,8 @@ from pathlib import Path
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
+from clutils.commands import lab
+
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",
@@ -127,7 +129,7 @@ class Server:
             *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
             *("--ServerApp.ip=127.0.0.1", f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"),
             *(f"--ServerApp.root_dir={self.root}", "--LabApp.expose_app_in_browser=True"),
-            *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None"),
+            *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None", lab.FOLDS),
         ]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

@@ -1,6 +1,10 @@
 """The notebooks in a real JupyterLab and a real browser: they run, sliders move images, nothing breaks."""
 
+import nbformat
 import pytest
+from jupyterlab_driver import NOTEBOOK
+
+from clutils.course.book import stage
 
 pytestmark = pytest.mark.browser
 
@@ -19,3 +23,31 @@ def test_every_panel_of_the_notebook_answers_its_slider_and_nothing_breaks(lab):
     for index in live:
         assert lab.slider_changes_picture(lab.cell(index)), f"cell {index}: its slider changes nothing"
     assert lab.problems() == []
+
+
+HERE = "() => {" + NOTEBOOK + " return [nb.activeCell.model.id, nb.widgets.filter(c => c.isHidden).length]; }"
+
+
+def test_shift_enter_walks_the_open_cells_and_a_menu_entry_closes_the_asides_again(lab):
+    name = "02_temperature_and_gradient_scaling.ipynb"
+    cells = nbformat.read(lab.server.root / name, 4).cells
+    shown = {cell.id for cell in stage.standing_open(nbformat.NotebookNode(cells=cells))}
+    shown |= {cell.id for cell in cells if cell.metadata.get(stage.FOLDED)}
+    nested = {c.id for c in cells if c.metadata.get(stage.FOLDED) and c.source.startswith("####")}
+    path = [cell.id for cell in cells if cell.id in shown - nested]
+    lab.open(name)
+    lab.wait_quiet()
+    lab.page.evaluate("() => {" + NOTEBOOK + " nb.activeCellIndex = 0; nb.mode = 'command'; nb.activate(); }")
+    hidden = lab.page.evaluate(HERE)[1]
+    for expected in path[1:25]:
+        lab.page.keyboard.press("Shift+Enter")
+        lab.page.wait_for_function(
+            "id => {" + NOTEBOOK + " return nb.activeCell.model.id === id; }", arg=expected
+        )
+    assert lab.page.evaluate(HERE) == [path[24], hidden], "a fold was opened on the way"
+    lab.unfold()
+    lab.page.get_by_role("menuitem", name="View").click()
+    lab.page.get_by_text("Close the Asides").click()
+    lab.page.wait_for_function(
+        "n => {" + NOTEBOOK + " return nb.widgets.filter(c => c.isHidden).length === n; }", arg=hidden
+    )
