@@ -7,7 +7,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,15 +20,16 @@ from clutils.similarities import Pairs, widen
 
 def forces(
     loss: base.Loss,
-    positives: Tensor,
-    negatives: Tensor,
+    positives: Tensor | Pairs,
+    negatives: Tensor | None = None,
     positive_mask: Tensor | None = None,
     negative_mask: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     """Pull (A, P) = -∂ℓ_i/∂s+ and push (A, K) = ∂ℓ_i/∂s-, by autograd, per anchor, before any mean.
 
-    - positives (A, P), negatives (A, K): cosine similarities; masks as in `loss.per_anchor`
+    - positives (A, P), negatives (A, K): cosine similarities; masks as in `loss.per_anchor`. Or Pairs, which
+      have their masks: `forces(loss, loss.compare(z1, z2, labels=y))`
     - options: handed on to `loss.per_anchor` (MACL's alignment)
 
     Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, for a
@@ -36,44 +37,82 @@ def forces(
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
-    for name, table in (("positives", positives), ("negatives", negatives)):
+    s_plus, s_minus, *masks = similarities.tables(positives, negatives, positive_mask, negative_mask)
+    if s_plus is s_minus and None in masks:
+        loss.checked(s_plus, s_minus, *masks)  # which says that the masks are missing
+    for name, table in (("positives", s_plus), ("negatives", s_minus)):
         if not isinstance(table, Tensor) or not table.is_floating_point():
             what = table.dtype if isinstance(table, Tensor) else f"of type {type(table).__name__}"
             raise ValueError(f"forces: {name} is {what}, but must be a floating-point tensor")
     with torch.inference_mode(False), torch.enable_grad():
-        positives = positives.detach().clone().requires_grad_()
-        negatives = negatives.detach().clone().requires_grad_()
-        values = loss.per_anchor(positives, negatives, positive_mask, negative_mask, **options)
+        s_plus, s_minus = (table.detach().clone().requires_grad_() for table in (s_plus, s_minus))
+        values = loss.per_anchor(s_plus, s_minus, *masks, **options)
         # one anchor's loss depends on its own row alone (what joins them, MACL's alignment, is detached),
         # so the sum's gradient is each anchor's own
-        pull, push = torch.autograd.grad(values.sum(), (positives, negatives))
+        pull, push = torch.autograd.grad(values.sum(), (s_plus, s_minus))
     return -pull, push
 
 
-def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
+def contrast(
+    positives: Tensor | Pairs,
+    negatives: Tensor | float | None = None,
+    temperature: float | Tensor | None = None,
+) -> Tensor:
     r"""The contrast of each anchor, (A,): positives (A,) or (A, 1), negatives (A, K).
 
     $$c = \log\sum_j e^{s^-_j/\tau} - s^+/\tau$$
 
+    Or Pairs with one positive each, and the temperature: `contrast(pairs, 0.1)`.
+
     Raises ValueError when an anchor has more than one positive.
     """
-    column = positives[:, None] if positives.ndim == 1 else positives
+    if isinstance(positives, Pairs):
+        given = (negatives, temperature)
+        temperature = next((one for one in given if one is not None), None)
+        if None not in given:
+            raise ValueError(
+                "contrast: positives is a Pairs, which has its negatives: give (pairs, temperature)"
+            )
+        pairs = _one_positive(positives)
+    else:
+        pairs = Pairs(positives[:, None] if positives.ndim == 1 else positives, cast(Tensor, negatives))
+    if temperature is None or not isinstance(pairs.negatives, Tensor):
+        raise ValueError("contrast: needs positives, negatives and a temperature, or pairs and a temperature")
+    column, negatives = pairs.positives, pairs.negatives
     if column.ndim != 2 or column.shape[1] != 1 or negatives.ndim != 2 or len(column) != len(negatives):
         raise ValueError(
             f"contrast: one positive per anchor: positives (A,) or (A, 1) and negatives (A, K), "
-            f"got {tuple(positives.shape)} and {tuple(negatives.shape)}"
+            f"got {tuple(column.shape)} and {tuple(negatives.shape)}"
         )
     _above_zero("contrast", temperature)
-    one_device("contrast", positives=positives, negatives=negatives)
-    return base.contrast(Pairs(widen(column), widen(negatives)), temperature)[:, 0]
+    one_device("contrast", positives=column, negatives=negatives)
+    return base.contrast(replace(pairs, positives=widen(column), negatives=widen(negatives)), temperature)[
+        :, 0
+    ]
 
 
-def gradient_scale(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
+def _one_positive(pairs: Pairs) -> Pairs:
+    """The same pairs, with the one positive that each anchor's mask leaves: (A, 1)."""
+    if (mask := pairs.positive_mask) is None:
+        return pairs
+    count = mask.sum(dim=1)
+    if (several := count != 1).any():
+        row = int(several.nonzero()[0])
+        raise ValueError(f"contrast: one positive per anchor, but anchor {row} has {int(count[row])}")
+    return Pairs(pairs.positives[mask][:, None], pairs.negatives, None, pairs.negative_mask)
+
+
+def gradient_scale(
+    positives: Tensor | Pairs,
+    negatives: Tensor | float | None = None,
+    temperature: float | Tensor | None = None,
+) -> Tensor:
     r"""The gradient-scaling factor, (A,): a gate: 1 = open, full force; 0 = shut.
 
     $$W = 1 - p^+ = \frac{1}{1 + e^{-c}}$$
 
-    positives (A,) or (A, 1), negatives (A, K); temperature one number, or (A, 1) to sweep it.
+    positives (A,) or (A, 1), negatives (A, K); temperature one number, or (A, 1) to sweep it. Or Pairs with
+    one positive each, and the temperature: `gradient_scale(pairs, 0.1)`.
     MACL (arXiv 2207.07874), eq. 3.
     """
     return torch.sigmoid(contrast(positives, negatives, temperature))

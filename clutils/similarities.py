@@ -40,6 +40,23 @@ class Pairs:
         return replace(self, negatives=torch.cat([self.negatives, negatives], dim=1))
 
 
+def tables(
+    positives: Tensor | Pairs,
+    negatives: Tensor | None,
+    positive_mask: Tensor | None = None,
+    negative_mask: Tensor | None = None,
+) -> tuple[Any, Any, Tensor | None, Tensor | None]:
+    """Tables and masks of Pairs, or as they were given one by one.
+
+    Raises ValueError where both came.
+    """
+    if not isinstance(positives, Pairs):
+        return positives, negatives, positive_mask, negative_mask
+    if any(given is not None for given in (negatives, positive_mask, negative_mask)):
+        raise ValueError("positives is a Pairs, which has its negatives and masks: give it alone")
+    return positives.positives, positives.negatives, positives.positive_mask, positives.negative_mask
+
+
 def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
     """Rows of z (N, D) on the unit sphere, in float32 (float64 stays float64).
 

@@ -8,7 +8,7 @@ import torch
 
 from clutils import anatomy, losses
 from clutils.course import toys
-from tests.losses.inputs import fails
+from tests.losses.inputs import embeddings, fails
 
 
 def test_the_shares_of_a_temperature_of_zero_are_refused():
@@ -100,3 +100,36 @@ def test_forces_quote_what_is_no_loss_and_no_floating_tensor():
     fails(
         lambda: anatomy.forces(losses.NTXent(0.1), s, n.long()), "negatives is torch.int64", "floating-point"
     )
+
+
+def test_forces_and_values_of_pairs_are_those_of_their_tables_with_masks():
+    z1, z2 = (torch.nn.functional.normalize(z, dim=1) for z in embeddings(8, 4))
+    loss, y = losses.SupCon(0.2), torch.arange(8) % 3
+    pairs = loss.compare(z1, z2, labels=y)
+    tables = tuple(vars(pairs).values())
+    assert torch.equal(loss.per_anchor(pairs), loss.per_anchor(*tables))
+    assert loss.per_anchor(pairs).mean().item() == pytest.approx(loss(z1, z2, labels=y).item(), rel=1e-12)
+    for found, expected in zip(anatomy.forces(loss, pairs), anatomy.forces(loss, *tables), strict=True):
+        assert torch.equal(found, expected)
+    assert anatomy.forces(loss, pairs)[1][~pairs.negative_mask].eq(0).all()
+    for call in (lambda: anatomy.forces(loss, *tables[:2]), lambda: loss.per_anchor(*tables[:2])):
+        fails(
+            call,
+            "SupCon: positives and negatives are one table (16, 16) without a mask",
+            "forces(loss, pairs)",
+        )
+    fails(lambda: loss.per_anchor(pairs, tables[1]), "positives is a Pairs", "give it alone")
+
+
+def test_the_gate_of_pairs_is_that_of_their_one_positive():
+    z1, z2 = embeddings(8, 4)
+    plain = losses.NTXent().compare(z1, z2)
+    one_each = losses.SupCon().compare(z1, z2, labels=torch.arange(8))  # a table of all views, and masks
+    expected = anatomy.gradient_scale(plain.positives, plain.negatives, 0.3)
+    for pairs in (plain, one_each):
+        torch.testing.assert_close(anatomy.gradient_scale(pairs, 0.3), expected, rtol=1e-12, atol=0)
+        torch.testing.assert_close(anatomy.gradient_scale(pairs, temperature=0.3), expected)
+    several = losses.SupCon().compare(z1, z2, labels=torch.arange(8) // 2)
+    fails(lambda: anatomy.gradient_scale(several, 0.3), "one positive per anchor, but anchor 0 has 3")
+    fails(lambda: anatomy.gradient_scale(plain), "a temperature")
+    fails(lambda: anatomy.gradient_scale(plain, plain.negatives, 0.3), "give (pairs, temperature)")

@@ -238,22 +238,23 @@ class Loss(nn.Module, metaclass=Declared):
 
     def per_anchor(
         self,
-        positives: Tensor,
-        negatives: Tensor,
+        positives: Tensor | Pairs,
+        negatives: Tensor | None = None,
         positive_mask: Tensor | None = None,
         negative_mask: Tensor | None = None,
         **known: Any,
     ) -> Tensor:
         """The formula alone: cosine similarities (A, P), (A, K), optional masks (True = counts) -> (A,).
 
+        Or Pairs, as `compare` gives them, which have their masks: `loss.per_anchor(loss.compare(z1, z2))`.
         With several positives: the mean over them, each as the only one, unless the class says otherwise.
         Computed in float32 (float64 in, float64 out). Raises ValueError on shapes that do not fit, an
         anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
         not "similarity".
         """
         self.check_hyperparameters()
-        pairs = self.checked(positives, negatives, positive_mask, negative_mask)
-        with full_precision(positives.device):
+        pairs = self.checked(*similarities.tables(positives, negatives, positive_mask, negative_mask))
+        with full_precision(pairs.positives.device):
             return self.valued(pairs, **known)
 
     def valued(self, pairs: Any, **known: Tensor) -> Tensor:
@@ -430,6 +431,11 @@ class Loss(nn.Module, metaclass=Declared):
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
         given = {a: t for a, t, _ in tables} | {f"the mask of {a}": m for a, _, m in tables if m is not None}
         one_device(name, **given)
+        if positives is negatives and positives.shape[1:] != (1,) and None in (positive_mask, negative_mask):
+            raise ValueError(
+                f"{name}: positives and negatives are one table {tuple(positives.shape)} without a mask for "
+                f"each: hand over the pairs, loss.per_anchor(pairs) or anatomy.forces(loss, pairs)"
+            )
         dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
         widened = []
         for argument, table, mask in tables:
@@ -494,8 +500,11 @@ def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
 
 
 def softplus(c: Tensor) -> Tensor:
-    """log(1 + e^c), exact in float64: by default F.softplus turns linear from 20 on, where it is 2e-9 off."""
-    return F.softplus(c, threshold=50)
+    """log(1 + e^c), exact: from the threshold on it is c itself, to the last digit of float32 or float64.
+
+    Its gradient has e^c as a factor of what comes from above, which with a larger threshold leaves float32.
+    """
+    return F.softplus(c, threshold=50 if c.dtype == torch.float64 else 20)
 
 
 def loss_over_weight(c: Tensor) -> Tensor:

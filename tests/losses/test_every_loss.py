@@ -445,3 +445,47 @@ def test_a_formula_that_gives_no_value_per_anchor_is_refused():
     for call in (lambda: Wide()(z1, z2), lambda: Wide().per_anchor(*similarities(5, 3, 7))):
         with pytest.raises(TypeError, match=r"Wide\.formula gave \(\d, \d\), not one value per anchor"):
             call()
+
+
+# ---- torch.func and torch.compile --------------------------------------------------------------------------
+
+
+def seeded(cls):
+    """Made, with a state that has seen nothing, and the same draws at each call of ten images."""
+    torch.manual_seed(0)
+    loss = made(cls)
+    drawn = loss.draw(20, torch.zeros(1, dtype=torch.float64))
+    loss.draw = lambda anchors, like: drawn  # compiled code leaves out a draw that nobody reads
+    torch.manual_seed(0)
+    return loss
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_torch_func_finds_the_same_gradient_and_the_loss_works_afterwards(cls):
+    z1, z2 = embeddings(10, 6)
+    (expected,) = torch.autograd.grad(seeded(cls)(a := z1.clone().requires_grad_(), z2), a)
+    loss = seeded(cls)
+    torch.testing.assert_close(torch.func.grad(lambda z: loss(z, z2))(z1), expected)
+    assert loss(z1, z2).isfinite()
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_torch_compile_finds_the_same_gradient_without_a_graph_break(cls):
+    z1, z2 = embeddings(10, 6)
+    (expected,) = torch.autograd.grad(seeded(cls)(a := z1.clone().requires_grad_(), z2), a)
+    torch._dynamo.reset()
+    loss = seeded(cls)
+    given = {"index": torch.arange(10)} if cls in PER_SAMPLE else {}
+    compiled = torch.compile(
+        lambda *views: loss.forward(*views, **given), backend="aot_eager", fullgraph=True
+    )
+    (found,) = torch.autograd.grad(compiled(a, z2), a)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_compiled_loss_still_refuses_a_zero_vector():
+    torch._dynamo.reset()
+    z1, z2 = embeddings(10, 6)
+    z1[3] = 0
+    with pytest.raises(RuntimeError, match="NTXent: z1 has a row that is zero, too large, or not finite"):
+        torch.compile(losses.NTXent(), backend="aot_eager")(z1, z2)

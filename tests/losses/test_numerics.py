@@ -100,6 +100,45 @@ def test_values_and_gradients_are_finite_for_every_similarity_and_setting_in_ran
     assert count >= INPUTS, f"only {count} inputs were drawn"
 
 
+def corners(cls):
+    """Every loss of this class at the ends of its settings, and at what stands beside their ranges."""
+    ends = {name: (0, 1) if at.whole else (at.lowest, at.highest) for name, at in cls.ranges.items()}
+    ends |= {name: (True, False) for name, at in cls.ranges.items() if at.switch}
+    ends |= {name: (at.lowest, 0.999999) for name, at in cls.ranges.items() if at.open_above}
+    for chosen in itertools.product(*ends.values()):
+        try:
+            yield cls(**dict(zip(ends, chosen, strict=True)))
+        except ValueError:  # two ends that rule each other out
+            continue
+
+
+@pytest.mark.parametrize("cls", OF_SIMILARITIES)
+def test_gradients_in_float32_are_finite_at_the_corners_of_the_settings(cls):
+    """RINCE's was infinite at a value of 7e20: of one positive at 0 and eight random negatives."""
+    s = 2 * torch.rand(6, 65, generator=torch.Generator().manual_seed(0)) - 1
+    beside_zero = torch.cat([torch.zeros(6, 1), s[:, 1:]], dim=1)
+    worst = torch.cat([-torch.ones(6, 1), torch.ones(6, 64)], dim=1)
+    tables = s, beside_zero, s.sign(), worst, -worst, torch.ones_like(s), torch.zeros_like(s)
+    at = list(corners(cls))
+    assert len(at) >= 2 ** min(1, len(cls.ranges))
+    for loss, table, K in itertools.product(at, tables, (8, 64)):
+        positives, negatives = table[:, :1].clone(), table[:, 1 : K + 1].clone()
+        values = loss.per_anchor(positives.requires_grad_(), negatives.requires_grad_())
+        found = values, *torch.autograd.grad(values.sum(), (positives, negatives))
+        assert all(bool(each.isfinite().all()) for each in found), (loss, K)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ON_VECTORS if "index" not in cls.accepts])
+def test_gradients_of_a_batch_in_float32_are_finite_at_the_corners_of_the_settings(cls):
+    z1, z2 = torch.randn(2, 12, 8, generator=torch.Generator().manual_seed(0))
+    for loss in corners(cls):
+        for views in ((z1, z2), (z1, z1), (z1, -z1)):
+            leaves = [z.clone().requires_grad_() for z in views]
+            value = loss(*leaves)
+            found = value, *torch.autograd.grad(value, leaves)
+            assert all(bool(each.isfinite().all()) for each in found), loss
+
+
 @pytest.mark.parametrize("cls", ON_VECTORS)
 def test_losses_on_vectors_are_finite_for_every_batch_and_setting_in_range(cls):
     @settings(max_examples=10, deadline=None, derandomize=True)
