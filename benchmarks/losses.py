@@ -8,6 +8,7 @@
 Embeddings of 128 dimensions in float32, one thread of a CPU. Each loss is measured beside
 
 - plain lines: what one would write in a cell for it, a whole table of similarities and no check of anything
+- ready-made tables: its own formula on tensors that three plain lines make, without checks, Batch and blocks
 - lightly and pytorch-metric-learning, where they have it and it fits (theirs takes 34 GB at 1,024 pairs)
 - NTXent, our own, where it has neither
 - with --before: itself in a checkout of an earlier commit
@@ -39,8 +40,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils import losses
+from clutils import losses, similarities
 from clutils.course import records
+from clutils.similarities import Pairs
 
 NAME, DIMENSION = "loss_speed", 128
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -138,6 +140,14 @@ def nnclr(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
     return torch.stack([F.cross_entropy(each, own) for each in logits]).mean()
 
 
+def ready_made(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    """The loss's formula on both views against all others, in tables that nothing has checked."""
+    z1, z2 = F.normalize(z1, dim=1), F.normalize(z2, dim=1)
+    table = torch.cat([z1, z2]) @ torch.stack([z1, z2], dim=1).flatten(0, 1).T
+    positives = (z1 * z2).sum(dim=1, keepdim=True).repeat(2, 1)
+    return loss.formula(Pairs(positives, similarities.without_own(table, len(z1), views=2))).mean()
+
+
 def as_written(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
     return loss.as_written(z1, z2, **{name: getattr(loss, name) for name in loss.hyperparameters()})
 
@@ -183,6 +193,9 @@ def rivals(name: str, batch: int) -> dict[str, Contender]:
     loss = built(name)
     if name in PLAIN:
         found["plain lines"] = lambda z1, z2: PLAIN[name](z1, z2, loss)
+    plain = loss.level == "similarity" and loss.against == "both views" and "index" not in loss.accepts
+    if plain and name not in ("SupCon", "SSCL"):  # called with labels here, and with mixes
+        found["ready-made tables"] = lambda z1, z2: ready_made(z1, z2, loss)
     if name in LIGHTLY:
         import lightly.loss
 
