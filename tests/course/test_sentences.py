@@ -1,16 +1,13 @@
 """Notebook 15: exercises that see through wrong answers, the search box, and what is measured."""
 
-import importlib.util
-import sys
-import types
-
-import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from clutils import data, losses
+from clutils.course import records
 from clutils.course import sentences as lesson
+from clutils.course.sentences import experiments, panels
 from tests.course.answers import Mistake, judged
 
 
@@ -26,7 +23,7 @@ def run(train):
 
 def test_zero_is_where_macls_temperature_meets_it_without_a_floor():
     A = torch.tensor(lesson.floor_at.answer(2.0, 0.8, 0.0))
-    assert float(lesson.adaptive(A, 2.0, 0.8)) == pytest.approx(0, abs=1e-6)
+    assert float(panels.adaptive(A, 2.0, 0.8)) == pytest.approx(0, abs=1e-6)
     macl = losses.MACL(0.05, alpha=2.0, alignment_threshold=0.8)
     assert float(macl.temperature_at(A + 0.3)) == pytest.approx(0.05 * 0.6, rel=1e-5)
     at = lesson.floor_at.answer(2.0, 0.8, 0.1)
@@ -51,15 +48,6 @@ def test_the_mean_of_word_vectors_counts_words_alone(run, train):
         torch.testing.assert_close(mean, table[row[row > 0]].mean(dim=0).detach())
 
 
-def test_the_cone_is_measured(run, train):
-    found = lesson.shape(run, train.tokens)
-    assert 0 < found["alignment"] < 4 and found["uniformity"] < 0 and -1 <= found["mean cosine"] <= 1
-    assert 1 / 64 <= found["first direction"] <= 1
-    z = torch.nn.functional.normalize(run.embed(train), dim=1)  # with dropout off
-    pairs = [float(z[i] @ z[j]) for i in range(len(z)) for j in range(i)]
-    assert found["mean cosine"] == pytest.approx(sum(pairs) / len(pairs), abs=1e-4)
-
-
 def test_no_view_is_judged_where_the_control_is_not_above_untrained():
     def said(control: float) -> dict[str, str]:
         worth = {"untrained": 0.6, "with labels": control, "dropout": 0.4}
@@ -77,14 +65,6 @@ def test_no_view_is_judged_where_the_control_is_not_above_untrained():
         assert said(control) == {"with labels": verdict} | blind
 
 
-def test_tf_idf_finds_a_sentence_by_its_own_words(train):
-    weighed = lesson.tf_idf(train)[0]
-    assert len(weighed) == len(train) and float(weighed.norm(dim=1).min()) == pytest.approx(1, abs=1e-5)
-    query = train.texts[7]
-    rows = lesson.nearest(query, train, {"TF-IDF": lambda of: lesson.tf_idf(train, of)[1]}, count=3)
-    assert rows["TF-IDF"][0] == 7
-
-
 def test_what_is_counted_is_told_by_width_and_random_vectors_keep_some_of_tf_idf(train):
     test = data.load("sentences:topics", "test", limit=60)
     found = lesson.counted(train, test, seeds=2)["accuracy"]
@@ -92,6 +72,23 @@ def test_what_is_counted_is_told_by_width_and_random_vectors_keep_some_of_tf_idf
     weighed = lesson.tf_idf(train, test)
     right = lesson.accuracy(weighed[0], train, weighed[1], test)
     assert found["TF-IDF"].iloc[0] == pytest.approx(100 * right) and found.between(0, 100).all()
+
+
+def test_the_gain_of_deletion_is_a_difference_of_two_accuracies_with_its_error(train):
+    test = data.load("sentences:topics", "test", limit=60)
+    found = experiments.deletion_gain(train, test, seed=1, steps=2, batch_size=16)
+    for name, way in (("untrained", "untrained"), ("deletion", "dropout and deletion")):
+        made = lesson.worth(lesson.trained(way, train, 1, steps=2, batch_size=16), train, test)
+        assert found[name] == pytest.approx(made["encoder"])
+    assert 0 <= found["test_error"] < (1 / 60) ** 0.5  # that of differences of -1, 0 and 1
+
+
+def test_docstrings_are_sentences_that_stand_once_with_their_module():
+    whole = experiments.docstrings()
+    assert len(set(whole.texts)) == len(whole) > 900 and set(whole.class_names) == set(experiments.MODULES)
+    gains = records.read("sentences_deletion")
+    assert set(gains["corpus"]) == {"docstrings", "topics"} and (gains["test_error"] > 0).all()
+    assert gains.query("corpus == 'topics'")["seed"].min() == 5  # none of the first record's
 
 
 def test_the_box_answers_and_escapes_what_is_typed(run, train):
@@ -115,35 +112,6 @@ def test_macls_settings_have_a_steep_line_for_sentences_alone():
     assert steep == ["sentences (appendix B.4)"] and len(lesson.MACL_SETTINGS) > 5
     kinds = {where.split(",")[0].split(" (")[0] for where in lesson.MACL_SETTINGS}
     assert kinds == {"pictures", "sentences", "graphs"}
-
-
-def test_a_pretrained_encoder_is_judged_where_there_is_one_and_kindly_missed_where_not(tmp_path, monkeypatch):
-    train = data.load("sentences:topics", limit=40)
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(data.Unavailable, match="pip install sentence-transformers"):
-        lesson.pretrained(tmp_path, train)
-
-    class Model:
-        """What is asked of `SentenceTransformer`, in its words; the real one was tried by hand."""
-
-        def __init__(self, path: str, local_files_only: bool, device: str) -> None:
-            assert local_files_only and device == "cpu" and path == str(tmp_path)
-
-        def eval(self) -> "Model":
-            return self
-
-        def encode(self, texts: list[str], show_progress_bar: bool) -> np.ndarray:
-            return np.array([[len(text), text.count(" ")] for text in texts])
-
-    monkeypatch.setitem(
-        sys.modules, "sentence_transformers", types.SimpleNamespace(SentenceTransformer=Model)
-    )
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-    with pytest.raises(data.Unavailable, match=r"no model in .*nowhere"):
-        lesson.pretrained(tmp_path / "nowhere", train)
-    (z,) = lesson.pretrained(tmp_path, train)
-    assert z.dtype == torch.float32 and z[:, 0].tolist() == [len(text) for text in train.texts]
 
 
 ANSWERS = {

@@ -7,14 +7,10 @@ from clutils.course.methods.figures import (
     NAMES,
     SIMCLR_FIGURE_5,
     along,
-    collapse,
     composition,
     diagram,
-    key_ages,
     overview,
-    share_of_comparing,
     spread,
-    two_ends,
 )
 from clutils.course.methods.panels import explore_key_ages, explore_rates
 

@@ -1,4 +1,4 @@
-"""The methods beside each other: a diagram of each, how old MoCo's keys grow, and the records of notebook 11.
+"""The methods beside each other: a diagram of each, and the records of notebook 11.
 
 A diagram is drawn from a method object and a step that it takes, not from what is known of its paper. The
 records are those of `benchmarks/methods.py` and `benchmarks/evidence.py`; SIMCLR_FIGURE_5 is the paper's.
@@ -7,7 +7,7 @@ records are those of `benchmarks/methods.py` and `benchmarks/evidence.py`; SIMCL
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,12 +20,10 @@ from torch import Tensor
 
 from clutils import encoders, methods
 from clutils.figures import axes_for, describe, new, style
-from clutils.figures.training import curves
 
 if TYPE_CHECKING:
     import pandas
 
-    from clutils.course.methods.experiments import KeyAges
 
 # Chen et al. 2020, figure 5: a linear probe on ImageNet, %; rows: 1st transformation, columns: 2nd
 SIMCLR_FIGURE_5 = {
@@ -39,7 +37,6 @@ SIMCLR_FIGURE_5 = {
 }
 NAMES = {"simclr": "SimCLR", "moco": "MoCo", "byol": "BYOL", "simsiam": "SimSiam", "supcon": "SupCon"}
 FURTHER = {"barlowtwins": "Barlow Twins", "vicreg": "VICReg", "mocov3": "MoCo v3", "lejepa": "LeJEPA"}
-LOOKS = dict(zip(NAMES, style.series(len(NAMES), ordered=False), strict=True))
 
 # ---- the diagrams ------------------------------------------------------------------------------------------
 
@@ -327,73 +324,6 @@ def _listed(parts: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-# ---- MoCo's queue ------------------------------------------------------------------------------------------
-
-
-@style.in_course_style
-def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
-    """How near keys of an age are to what the present key encoder says of the same views; and of others.
-
-    - measured: momentum -> `experiments.key_ages`
-    """
-    ax = axes_for(ax, 8.6, 3.8)
-    phrases = []
-    for look, (momentum, found) in zip(style.series(len(measured)), measured.items(), strict=True):
-        mean, ages = found.by_age, range(len(found.by_age))
-        ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
-        ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
-        phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different images {found.others:.2f})")
-    ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\nimages, today")
-    ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
-    style.name_lines(ax)
-    oldest = max(len(found.by_age) for found in measured.values()) - 1
-    return describe(
-        ax,
-        "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
-        f"falling from 1 at age 0; at {oldest} steps, {', '.join(phrases)}. Triangles at the right: keys of "
-        "different images with each other.",
-    )
-
-
-# ---- the collapse ------------------------------------------------------------------------------------------
-
-
-@style.in_course_style
-def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
-    """Loss, and uniformity of what it compared, along runs: label -> history. Uniformity 0 is one point."""
-    figure, axes = new(9.6, 3.6, 1, 2)
-    looks = style.series(len(histories), ordered=False)
-    for ax, column in zip(axes, ("loss", "uniformity"), strict=True):
-        for look, (label, history) in zip(looks, histories.items(), strict=True):
-            look["markevery"] = max(1, len(history) // 6)
-            ax.plot(history["step"], history[column], **look, label=label)
-        ax.axhline(0, color=style.GREY, linewidth=1.2, zorder=1)
-        ax.set(xlabel="step", ylabel=column)
-    ends = {label: history.iloc[-1] for label, history in histories.items()}
-    phrases = [f"{name}: loss {end.loss:.2f}, uniformity {end.uniformity:.2f}" for name, end in ends.items()]
-    axes[1].set_ylabel("uniformity (0: all on one point)")
-    style.name_lines(axes[1])
-    return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(phrases)}.")
-
-
-# ---- the linear theory -------------------------------------------------------------------------------------
-
-
-@style.in_course_style
-def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, end: float) -> Axes:
-    """The size of an embedding along time, in the linear theory: label -> w² after every `step` of time.
-
-    - ridge, end: where w² neither falls nor grows; a course that starts below the first collapses
-    """
-    time = step * np.arange(len(next(iter(courses.values()))))
-    ax = curves(time, courses, "time", "size of the embedding, w²", digits=3)
-    for level, dash, label in ((end, (0, (6, 2)), "stable"), (ridge, (0, (1, 1.5)), "ridge")):
-        ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=label, zorder=1)
-    ax.set_ylim(-0.02, None)
-    style.name_lines(ax)
-    return ax
-
-
 # ---- the records -------------------------------------------------------------------------------------------
 
 
@@ -459,31 +389,6 @@ def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes
     style.name_lines(ax)
     return describe(
         ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(phrases)}."
-    )
-
-
-@style.in_course_style
-def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
-    """Of a step's processor time, the share of the loss, forwards and backwards, by batch size.
-
-    - table: rows with method, batch_size, share, lowest, highest
-    """
-    ax = axes_for(ax, 8.6, 3.6)
-    phrases = []
-    for name in dict.fromkeys(table["method"]):
-        look, own = LOOKS[name], table[table["method"] == name].sort_values("batch_size")
-        y = 100 * own["share"]
-        ends = [y - 100 * own["lowest"], 100 * own["highest"] - y]
-        ax.errorbar(own["batch_size"], y, yerr=ends, **look, capsize=3, label=NAMES[name])
-        phrases.append(f"{NAMES[name]} {y.iloc[0]:.1f} % to {y.iloc[-1]:.1f} %")
-    sizes = sorted(set(table["batch_size"]))
-    ax.set_xscale("log")
-    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    ax.minorticks_off()
-    ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(-0.4, None))
-    style.name_lines(ax)
-    return describe(
-        ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(phrases)}."
     )
 
 

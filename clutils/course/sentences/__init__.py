@@ -10,9 +10,7 @@ from clutils.course.sentences.experiments import (
     accuracy,
     counted,
     differences,
-    pretrained,
     run_of,
-    shape,
     table,
     tf_idf,
     trained,
@@ -20,7 +18,7 @@ from clutils.course.sentences.experiments import (
     word_means,
     worth,
 )
-from clutils.course.sentences.panels import adaptive, adaptive_temperature, nearest, search
+from clutils.course.sentences.panels import adaptive_temperature, search
 
 TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 MACL_TABLE_3 = records.of_paper(__file__, "table_3")

@@ -1,9 +1,9 @@
 """Small transformers on Python's own help, by several views; and features of sentences that learn nothing."""
 
-import importlib.util
+import importlib
+import inspect
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,10 @@ VIEWS = {  # name -> the augmentation, and the encoder's dropout
     "dropout and deletion": (views.Deletion(0.3), 0.1),
     "dropout and reordering": (views.Reordering(6.0), 0.1),
 }
+MODULES = (  # with many docstrings
+    *("argparse", "asyncio", "datetime", "decimal", "email.message", "logging", "pathlib", "random"),
+    *("statistics", "tarfile", "unittest.mock", "zipfile"),
+)
 UNTRAINED, CONTROL, RECORD = "untrained", "with labels", "sentences"
 WAYS = (UNTRAINED, *VIEWS, CONTROL)
 
@@ -59,6 +63,36 @@ def trained(way: str, train: data.SentenceSet, seed: int = 0, **settings: Any) -
     if way == UNTRAINED:
         return run_of("dropout", train, seed, **settings)
     return run_of(way, train, seed, **settings).finish(progress=False)
+
+
+def deletion_gain(
+    train: data.SentenceSet, test: data.SentenceSet, seed: int, **settings: Any
+) -> dict[str, float]:
+    """Accuracies before and after training with deleted words, and the test part's own error.
+
+    test_error: standard error of their difference, had other test sentences been drawn (paired, sentence by
+    sentence). Together with the spread over seeds it says how far such a gain carries.
+    """
+    right = {}
+    for way in (UNTRAINED, "dropout and deletion"):
+        run = trained(way, train, seed, **settings)
+        z, asked = (F.normalize(run.embed(of), dim=1) for of in (train, test))
+        right[way] = (measures.knn_vote(asked @ z.T, train.labels, NEIGHBOURS) == test.labels).double()
+    before, after = right.values()
+    error = float((after - before).std() / len(test) ** 0.5)
+    return {"untrained": float(before.mean()), "deletion": float(after.mean()), "test_error": error}
+
+
+def docstrings() -> data.SentenceSet:
+    """Sentences of the docstrings of `MODULES`, each once; the label is the module."""
+    found: dict[str, str] = {}
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for _, member in sorted(inspect.getmembers(module, callable)):
+            for text in data.sentences.sentences(inspect.getdoc(member) or ""):
+                found.setdefault(text, name)
+    source = f"docstrings of {len(MODULES)} modules of Python's library"
+    return data.sentence_set(list(found), list(found.values()), source=source)
 
 
 def differences(rows: pd.DataFrame) -> str:
@@ -104,7 +138,7 @@ def _weighed(texts: tuple[str, ...]) -> tuple[Any, Tensor]:
 
 
 def counted(train: data.SentenceSet, test: data.SentenceSet, seeds: int = 3) -> pd.DataFrame:
-    """What counting words is worth, and no step made: a row a way, its width and accuracy in percent.
+    """Accuracy of counted words, with no step made: a row a way, its width and accuracy in percent.
 
     TF-IDF as it is, and squeezed into as many numbers as an encoder has: along its strongest directions
     (SVD), and along random ones, which is to sum random word vectors, each weighed by how rare its word is.
@@ -132,23 +166,6 @@ def counted(train: data.SentenceSet, test: data.SentenceSet, seeds: int = 3) -> 
             "accuracy": [100 * sum(found) / len(found) for *_, found in rows],
         }
     ).set_index(["way", "numbers"])
-
-
-def pretrained(folder: str | Path, *sets: data.SentenceSet) -> list[Tensor]:
-    """Features by a model of sentence-transformers that lies on disk: (N, D) of each set.
-
-    Nothing is fetched. Raises `data.Unavailable`, which says what to do, where package or folder is missing.
-    """
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise data.Unavailable("sentence-transformers is not installed: pip install sentence-transformers")
-    if not Path(folder).is_dir():
-        raise data.Unavailable(
-            f"no model in {folder}: save one there, SentenceTransformer(NAME).save(FOLDER)"
-        )
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(folder), local_files_only=True, device="cpu").eval()
-    return [torch.from_numpy(model.encode(list(of.texts), show_progress_bar=False)).float() for of in sets]
 
 
 def word_means(encoder: nn.Module, tokens: Tensor) -> Tensor:
@@ -184,27 +201,6 @@ def two_passes(run: training.Run, tokens: Tensor, seed: int = 0) -> tuple[Tensor
             layer.generator = None
         run.encoder.eval()
     return first, second
-
-
-def shape(run: training.Run, tokens: Tensor) -> dict[str, float]:
-    """Alignment of a run's two views; of the sentences as they are, how narrow the cone of features is.
-
-    - mean cosine: of two different sentences; 0 where directions are even (Ethayarajh 2019 calls a high one
-      anisotropy; from memory)
-    - first direction: the share of Σ‖z‖², not centred, along the strongest direction
-    """
-    views = (F.normalize(z, dim=1) for z in two_passes(run, tokens))
-    one = F.normalize(run.embed(tokens), dim=1)
-    N = len(one)
-    cosines = one @ one.T
-    strength = torch.linalg.svdvals(one).square()
-    return {
-        "alignment": measures.alignment(*views),
-        "uniformity": measures.uniformity(one),
-        "mean cosine": float((cosines.sum() - N) / (N * (N - 1))),
-        "first direction": float(strength[0] / strength.sum()),
-        "effective rank": measures.effective_rank(one),
-    }
 
 
 def table(rows: list[Mapping[str, Any]]) -> pd.DataFrame:

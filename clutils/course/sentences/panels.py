@@ -60,14 +60,6 @@ def adaptive_temperature(seen: float) -> Panel:
     )
 
 
-def nearest(
-    query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = COUNT
-) -> dict[str, list[int]]:
-    """The rows of `train` nearest to a new sentence, by cosine: way -> rows, the nearest first."""
-    found = _cosines(query, train, ways)
-    return {name: _best(own, count) for name, own in found.items()}
-
-
 def _best(cosines: Tensor, count: int) -> list[int]:
     return cosines.argsort(descending=True)[:count].tolist()
 
