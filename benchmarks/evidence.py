@@ -332,12 +332,12 @@ def main() -> None:
             name = evidence.record_of(subject)
             if options.record and tuple(about.values()) in records.known(name, *about):
                 continue
-            given = evidence.arguments(chosen) | {"seed": case.seed, "threads": options.threads}
+            given = evidence.run_arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command, also = f"python benchmarks/evidence.py {subject}", None
             if subject == "real_images":
                 command += " --images folder:PATH"
                 also = functools.partial(with_few_labels, train=train, test=test)
-            rows = evidence.looked_at(given, *drawn, case.steps, case.looks, also=also)
+            rows = evidence.train_and_evaluate(given, *drawn, case.steps, case.looks, also=also)
             for row in rows:
                 records.keep(name, {"command": f"{command} --record"} | about | row, options.record)
 

@@ -98,7 +98,7 @@ def record(images: str | None) -> None:
     given: dict[str, Any] = {"loss": losses.NTXent(0.2), "learning_rate": 0.01, "steps": STEPS}
     kept, every, count = RECORDED, EVERY, 4000
     if images:
-        given = evidence.arguments(evidence.chosen("real_images", "SimCLR")) | {"steps": 5 * STEPS}
+        given = evidence.run_arguments(evidence.chosen("real_images", "SimCLR")) | {"steps": 5 * STEPS}
         kept, every, count = records.FOLDER / "real_images_run.json", 10 * EVERY, 10_000
     pictures = data.load(images or "scenes", limit=count)
     sample, bank, test = watcher.evaluation_split(pictures, images or "scenes")

@@ -80,7 +80,7 @@ LONG: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0, "start": 0.2}
 
 
 def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
-    """Those to train on, and those with masks."""
+    """Images to train on, and those with masks."""
     source, size = options.source, options.size
     if options.what == "stl10" and not source.startswith("folder:"):
         train = data.load("stl10", "unlabeled", size=size, limit=options.count)
@@ -98,7 +98,7 @@ def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
 
 
 def masked(options: argparse.Namespace, size: int) -> ImageSet:
-    """The images that the maps are measured on."""
+    """Images that the maps are measured on."""
     found = data.load(options.measured_on or options.source, size=size) if options.measured_on else None
     if found is None or found.masks is None:
         raise SystemExit(
@@ -148,7 +148,7 @@ def learned_maps(
 
 
 def on_the_way(watch: noise_maps.NoiseRecorder, test: ImageSet) -> list[dict[str, Any]]:
-    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
+    """Measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
     over all images of `test`, over those whose object is plain (without a texture), and over the others;
     and the `contrast` of the maps. For generated scenes, whose classes are textures.
     """
@@ -216,7 +216,7 @@ def maps(options: argparse.Namespace) -> None:
 
 
 def keep_maps(found: dict[str, torch.Tensor], test: ImageSet, names: list[str]) -> None:
-    """The scale before and after a run, without the images: records/pinda_stl10_maps.npz.
+    """Scale before and after a run, without the images: records/pinda_stl10_maps.npz.
 
     - names: of the files, CLASS_NUMBER: the number is the image's in STL-10's test part
     """
@@ -231,7 +231,7 @@ def keep_maps(found: dict[str, torch.Tensor], test: ImageSet, names: list[str]) 
 
 
 def measured_files(options: argparse.Namespace) -> list[Path]:
-    """The files that `masked` read, in its order."""
+    """Files that `masked` read, in its order."""
     return sorted(Path(options.measured_on.removeprefix("folder:")).glob("*.png"))
 
 

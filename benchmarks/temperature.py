@@ -27,7 +27,7 @@ def at_temperature(
     """NT-Xent at one temperature -> its settings, and kNN, uniformity and tolerance at the end."""
     settings = {"loss": losses.NTXent(temperature), "encoder": "conv16", "learning_rate": 5e-3}
     settings |= {"seed": seed, "precision": precision}
-    (row,) = evidence.looked_at(settings, train, test, test, steps, [steps], batch_size=256)
+    (row,) = evidence.train_and_evaluate(settings, train, test, test, steps, [steps], batch_size=256)
     named = {"temperature": temperature, "seed": seed, "steps": steps, "precision": precision}
     return named | {name: row[name] for name in ("knn", "uniformity", "tolerance")}
 

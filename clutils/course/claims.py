@@ -153,19 +153,19 @@ class Claim:
 
 
 def slug(paper: str, claim: str) -> str:
-    """The name of a claim's file."""
+    """Name of a claim's file."""
     return re.sub(r"[^a-z0-9]+", "-", f"{paper} {claim}".lower()).strip("-")[:80]
 
 
 def written_to() -> Path:
-    """Where this machine's verdicts go."""
+    """Folder of this machine's verdicts."""
     return Path(os.environ.get("CLUTILS_CLAIMS", FOLDER))
 
 
 def collect(
     notebooks: Path = NOTEBOOKS, recorded: Path | None = RECORDED, own: Path | None = None
 ) -> list[Claim]:
-    """Every claim that the notebooks' cells test, in their order, with the verdict that the cell last wrote.
+    """Claims that the notebooks' cells test, in their order, with the verdict that the cell last wrote.
 
     A verdict written on this machine (`own`, by default where `test` writes) goes before the recorded one.
     Which claims there are, and where, is read from the notebooks themselves, so none can be left over.
@@ -192,7 +192,7 @@ def collect(
 
 
 def same_evidence(ours: str, recorded: str) -> bool:
-    """Whether two sentences of evidence say the same: word by word, their numbers to 2 % or the last digit.
+    """True where two sentences of evidence agree: word by word, their numbers to 2 % or the last digit.
 
     Numbers below 1e-9 are what rounding leaves, and are the same whatever they are.
     """
@@ -216,7 +216,7 @@ def anchors(notebooks: Path = NOTEBOOKS) -> dict[str, str]:
 
 
 def page(claims: list[Claim] | None = None) -> str:
-    """The claims as an HTML table, a block for each paper, each line linked to the cell that shows it."""
+    """Claims as an HTML table, a block for each paper, each line linked to the cell that shows it."""
     claims = collect() if claims is None else claims
     template = jinja2.Template(Path(__file__).with_suffix(".html").read_text("utf-8"), autoescape=True)
     papers = dict.fromkeys(c.paper for c in claims)

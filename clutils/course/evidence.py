@@ -1,6 +1,6 @@
-"""What a comparison of runs can carry: chosen settings, the learning phase, the power of the seeds.
+"""Comparisons of runs: chosen settings, the learning phase, the power of the seeds.
 
-`benchmarks/evidence.py` makes the runs, `looked_at` one after the other; the rest reads them.
+`benchmarks/evidence.py` makes the runs, `train_and_evaluate` one after the other; the rest reads them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETTLED, LEARNING, FALLING = "past its learning phase", "still learning", "still
 POWER = 0.8  # with which a difference that the seeds can detect is detected
 
 
-def looked_at(
+def train_and_evaluate(
     settings: Mapping[str, Any],
     train: ImageSet | VectorSet,
     validation: ImageSet | VectorSet,
@@ -134,12 +134,12 @@ def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:
 
 
 def record_of(subject: str) -> str:
-    """The name of the record in `benchmarks/records/` that holds a subject's runs."""
+    """Name of the record in `benchmarks/records/` that holds a subject's runs."""
     return APART.get(subject, RECORD)
 
 
 def chosen(subject: str, contender: str) -> dict[str, Any]:
-    """The settings that did best on validation images among the grid's runs on record.
+    """Settings that did best on validation images among the grid's runs on record.
 
     Raises ValueError where there are none.
     """
@@ -150,7 +150,7 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
 
 
-def arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+def run_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as JSON has them -> those of `training.Run`."""
     given = dict(settings)
     if "loss" in given:
@@ -166,7 +166,7 @@ def arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finished(subject: str, least: int = 3) -> pandas.DataFrame:
-    """The seeds' runs of a subject: a row a look, by seed; contenders with fewer than `least` seeds left out.
+    """Finished runs of a subject: a row a look, by seed; contenders with fewer than `least` seeds left out.
 
     So no rows where nothing is on record yet, and none of a contender whose runs are still being made.
     """
@@ -188,7 +188,7 @@ def _finished(subject: str, least: int, *state: Path | int) -> pandas.DataFrame:
 
 
 def curves(subject: str, column: str = "knn") -> pandas.DataFrame:
-    """The finished runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
+    """Finished runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
     runs = finished(subject).reindex(columns=["contender", "step", column])
     by_look = runs.groupby(["contender", "step"], sort=False)[column]
     return by_look.agg(["mean", "min", "max", "count"]).reset_index()
@@ -207,7 +207,7 @@ def results(
     return {name: rows[column].tolist() for name, rows in runs.groupby("contender", sort=False)}
 
 
-def phase(subject: str, contender: str) -> str:
+def learning_phase(subject: str, contender: str) -> str:
     """'at the ceiling', or what `trend` says: `SETTLED`, `LEARNING` or `FALLING`.
 
     At the ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`);
@@ -227,7 +227,7 @@ def phase(subject: str, contender: str) -> str:
 
 
 def trend(by_step: pandas.DataFrame) -> str:
-    """What the last third of the steps does to runs, a row a seed and a column a step.
+    """Trend of runs over the last third of the steps, a row a seed and a column a step.
 
     `SETTLED` where it changes the mean by less than the seeds' standard deviation at the end, and not, by the
     interval over the seeds, certainly by `NEAR` or more; else `LEARNING` or `FALLING`.
@@ -243,10 +243,10 @@ def trend(by_step: pandas.DataFrame) -> str:
 
 
 def has_learned(subject: str, *contenders: str) -> bool:
-    """Whether all are on record, none still learning or falling; ValueError as `phase` of one alone."""
+    """True where none is still learning or falling; ValueError as `learning_phase` of one alone."""
     if len(contenders) > 1 and not set(contenders) <= set(results(subject)):
         return False
-    return all(phase(subject, contender) not in (LEARNING, FALLING) for contender in contenders)
+    return all(learning_phase(subject, contender) not in (LEARNING, FALLING) for contender in contenders)
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ class Difference:
 
     @property
     def decided(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """True where the interval leaves 0 out."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:

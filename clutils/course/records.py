@@ -48,7 +48,7 @@ def keep(name: str, row: dict[str, Any], record: bool) -> None:
 
 
 def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
-    """What the rows of benchmarks/records/NAME.csv hold in these columns: a tuple a row.
+    """Values of these columns in benchmarks/records/NAME.csv: a tuple a row.
 
     An empty cell counts as 'none'. Without such a file there are no rows.
     """
@@ -60,12 +60,12 @@ def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
 
 
 def read(name: str) -> pandas.DataFrame:
-    """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
+    """Rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
     return _parsed(*state(name)).copy()
 
 
 def state(name: str) -> tuple[Path, int, int]:
-    """The file of a record, when it was written and its size: what is kept of it is good while these hold.
+    """File of a record, when it was written and its size: what is kept of it is good while these hold.
 
     Raises FileNotFoundError naming the records there are.
     """

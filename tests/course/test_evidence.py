@@ -55,7 +55,7 @@ def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_di
         recorded(rows("falling", seed, {0: 0.1, 1000: 0.99, 2000: end + 0.05, 3000: end}))
     learned = {name: evidence.has_learned("x", name) for name in evidence.results("x")}
     assert [name for name, past in learned.items() if not past] == ["still rising", "certain", "falling"]
-    assert evidence.phase("x", "falling") == evidence.FALLING
+    assert evidence.learning_phase("x", "falling") == evidence.FALLING
     assert evidence.results("x")["flat"] == [0.88, 0.90, 0.92]
     curve = evidence.curves("x").query("contender == 'flat' and step == 2000").iloc[0]
     assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)
@@ -74,14 +74,16 @@ def test_who_is_at_the_ceiling_has_nothing_left_to_learn_there(recorded, ceiling
     for seed, end in enumerate((0.9965, 0.997, 0.9975)):
         recorded(rows("rising", seed, {0: 0.1, 2000: end - 0.002, 3000: end}))
         recorded(rows("flat", seed, {0: 0.1, 2000: end, 3000: end}))
-    assert evidence.phase("x", "rising") == evidence.LEARNING and not evidence.has_learned("x", "rising")
+    assert evidence.learning_phase("x", "rising") == evidence.LEARNING and not evidence.has_learned(
+        "x", "rising"
+    )
     for seed, value in enumerate(ceiling):
         recorded(rows("SupCon, told the classes", seed, {0: 0.1, 3000: value}, subject="methods"))
-    assert evidence.phase("x", "rising") == said
+    assert evidence.learning_phase("x", "rising") == said
     assert evidence.has_learned("x", "rising") is (said != evidence.LEARNING)
     assert evidence.has_learned("x", "rising", "flat") is (said != evidence.LEARNING)
     assert not evidence.has_learned("x", "flat", "not on record")
-    assert evidence.phase("x", "flat") == "past its learning phase"
+    assert evidence.learning_phase("x", "flat") == "past its learning phase"
 
 
 def test_only_contenders_with_seeds_enough_are_read_and_nothing_on_record_reads_as_nothing(recorded):
@@ -128,11 +130,13 @@ def test_a_run_is_looked_at_along_the_way():
     train = data.load("scenes", limit=128)
     few = data.load("scenes", "test", limit=40)
     settings = {"loss": losses.Debiased(0.05, 0.5), "learning_rate": 5e-3, "seed": 0}
-    untrained, later = evidence.looked_at(settings, train, few, few, 3, (0, 3), batch_size=64)
+    untrained, later = evidence.train_and_evaluate(settings, train, few, few, 3, (0, 3), batch_size=64)
     assert (untrained["step"], later["step"]) == (0, 3)
     assert np.isnan(untrained["loss"]) and later["loss"] > 0 and later["seconds"] > untrained["seconds"] == 0
     assert untrained["knn"] == untrained["knn_validation"] and 0 <= untrained["silent"] <= 1
-    without = evidence.looked_at(settings | {"loss": losses.NTXent(0.5)}, train, few, few, 1, (1,), 64)
+    without = evidence.train_and_evaluate(
+        settings | {"loss": losses.NTXent(0.5)}, train, few, few, 1, (1,), 64
+    )
     assert without[0]["silent"] == 0
 
 

@@ -49,7 +49,7 @@ def _two_controls(answer: Any) -> str | None:
 
 
 def _pushes() -> list[tuple[Tensor]]:
-    """Of each a few rows; some negatives are drawn in, and the last anchor of each pushes none.
+    """A few rows of each; some negatives are drawn in, and the last anchor of each pushes none.
 
     Of one anchor all negatives are drawn in, and of one the pushes are tiny, as an easy anchor's are.
     """

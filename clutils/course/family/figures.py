@@ -32,13 +32,13 @@ def gradients(family: Mapping[str, Loss], positives: Tensor, negatives: Tensor) 
 
 
 def difference(a: Tensor, b: Tensor) -> float:
-    """The largest difference of two gradients (A, n), relative to the longer of both, over the anchors."""
+    """Largest difference of two gradients (A, n), relative to the longer of both, over the anchors."""
     longer = torch.maximum(a.norm(dim=1), b.norm(dim=1)).clamp(min=1e-300)
     return float(((a - b).norm(dim=1) / longer).max())
 
 
 def angles(a: Tensor, b: Tensor) -> Tensor:
-    """The angle between two gradients (A, n), in degrees, for each anchor that has both."""
+    """Angle between two gradients (A, n), in degrees, for each anchor that has both."""
     both = (a.norm(dim=1) > 0) & (b.norm(dim=1) > 0)
     u, v = (torch.nn.functional.normalize(x[both], dim=1) for x in (a, b))
     # 2 asin(|u - v| / 2) is exact where the angle is small, and arccos is not
@@ -46,7 +46,7 @@ def angles(a: Tensor, b: Tensor) -> Tensor:
 
 
 def angle(a: Tensor, b: Tensor) -> float:
-    """The largest of `angles`; NaN where no anchor has both."""
+    """Largest of `angles`; NaN where no anchor has both."""
     found = angles(a, b)
     return float(found.max()) if len(found) else math.nan
 
@@ -78,7 +78,7 @@ def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
 
 
 def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
-    """The losses of one gradient, and those of one direction: two lists of groups of two or more."""
+    """Losses of one gradient, and those of one direction: two lists of groups of two or more."""
 
     def groups(related) -> list[list[str]]:
         grouped: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""What the recorded comparisons of losses carry, in lines: nothing, while there are no runs."""
+"""Recorded comparisons of losses, in lines: nothing, while there are no runs."""
 
 import statistics
 

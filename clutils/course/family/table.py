@@ -129,7 +129,7 @@ def rows(temperature: float = 0.3) -> list[Row]:
 
 
 def one_page(seed: int = 0) -> tuple[str, float]:
-    """The table in Markdown, and the largest difference between its formulas and autograd.
+    """Table in Markdown, and the largest difference between its formulas and autograd.
 
     A loss of the catalogue without a row in `rows` has its docstring's formula, and forces by autograd alone.
     """
@@ -150,7 +150,7 @@ def one_page(seed: int = 0) -> tuple[str, float]:
 
 
 def difference(row: Row, s: Tensor, n: Tensor) -> float:
-    """The largest |formula - autograd|/max(1, |autograd|) of a row's three: similarities (A, P), (A, K)."""
+    """Largest |formula - autograd|/max(1, |autograd|) of a row's three: similarities (A, P), (A, K)."""
     s, n = s.clone().requires_grad_(), n.clone().requires_grad_()
     values = _values(row.loss, s, n)
     found = torch.autograd.grad(values.sum(), (s, n), allow_unused=True, materialize_grads=True)
@@ -164,7 +164,7 @@ def difference(row: Row, s: Tensor, n: Tensor) -> float:
 
 
 def tex(formula: str) -> str:
-    """The expression as TeX: names from `TEX`, products without a sign."""
+    """Expression as TeX: names from `TEX`, products without a sign."""
 
     def symbol(found: re.Match[str]) -> str:
         written = TEX.get(found[1], found[1])
@@ -176,7 +176,7 @@ def tex(formula: str) -> str:
 
 
 def quantities(loss: losses.Loss, s: Tensor, n: Tensor) -> dict[str, Any]:
-    """What the formulas' names stand for, of anchors with similarities s (A, P) and n (A, K)."""
+    """Quantities that the formulas name, of anchors with similarities s (A, P) and n (A, K)."""
     t = getattr(loss, "temperature", 1.0)
     if isinstance(loss, losses.MACL):
         t = float(loss.temperature_at(s.mean()))
@@ -242,7 +242,7 @@ def _evaluated(formula: str, known: dict[str, Any]) -> Tensor:
 
 
 def _values(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
-    """The loss of each anchor; of those of another level by what their formula takes."""
+    """Loss of each anchor; of those of another level by what their formula takes."""
     if loss.level == "similarity":
         return loss.per_anchor(s, n)
     if loss.level == "feature":

@@ -1,4 +1,4 @@
-"""The catalogue as one divergence, E_i KL(p(·|i) ‖ q(·|i)): p and q of each loss, or why it is outside."""
+"""Catalogue as one divergence, E_i KL(p(·|i) ‖ q(·|i)): p and q of each loss, or why it is outside."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As the literature writes it, with its setting."""
+        """Name in the literature, with its setting."""
         return style.title(self.loss.name) + self.says
 
 
@@ -62,7 +62,7 @@ def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
 
 
 def inside(t: float = 0.3) -> list[Row]:
-    """The losses that are such a divergence, each at temperature t: at every setting, then at some."""
+    """Losses that are such a divergence, each at temperature t: at every setting, then at some."""
     info, over = "softmax of s/τ over all candidates", "the same, "
     hard = "softmax, each negative times a weight of all s⁻ with gradient"
     return [
@@ -89,7 +89,7 @@ def inside(t: float = 0.3) -> list[Row]:
 
 
 def counted() -> str:
-    """How many losses of the catalogue are such a divergence, in a sentence."""
+    """Count of the catalogue's losses that are such a divergence, in a sentence."""
     rows, every = inside(), losses.catalogue()
     always = [row for row in rows if not row.says]
     one = sum(row.logits is _plain and row.positives == 1 for row in always)
@@ -153,7 +153,7 @@ def divergence(row: Row, s: Tensor, n: Tensor) -> Tensor:
 
 
 def few(prior: float, negatives: int) -> Row:
-    """The debiased loss as a divergence with few negatives, N τ⁺ < 1 - τ⁺, for anchors without a clamp.
+    """Debiased loss as a divergence with few negatives, N τ⁺ < 1 - τ⁺, for anchors without a clamp.
 
     E⁺ + Ng has weight w₊ = 1 - N τ⁺/(1 - τ⁺) on E⁺ and 1/(1 - τ⁺) on each negative's.
     """
@@ -168,7 +168,7 @@ def few(prior: float, negatives: int) -> Row:
 
 
 def differences(row: Row, seed: int = 0, negatives: int = 20) -> tuple[float, float]:
-    """The largest difference between a loss and its divergence, on 50 anchors: of values, of gradients.
+    """Largest difference between a loss and its divergence, on 50 anchors: of values, of gradients.
 
     Relative to the larger of 1 and the loss's own; of the values up to a constant, their mean difference.
     """
@@ -220,7 +220,7 @@ def off_the_line(within: bool = False) -> dict[str, tuple[float, float]]:
 
 
 def table() -> tuple[str, float]:
-    """The catalogue in Markdown, and the largest difference of the rows inside."""
+    """Catalogue in Markdown, and the largest difference of the rows inside."""
     lines = ["| loss | p | q | value | gradient |", "|---|---|---|---|---|"]
     worst = 0.0
     for row in inside():

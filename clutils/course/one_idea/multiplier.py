@@ -1,5 +1,5 @@
-"""How many negatives count: the temperature that a number asks for, where each loss's push lies beside the
-best weights of that number, and what SigLIP's bias makes of one match among so many that are none."""
+"""Number of negatives that count: the temperature that it asks for, and where each loss's push lies beside
+the best weights of that number."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from clutils.figures import style
 
 
 def best_weights(negatives: Tensor, effective: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The weights of the highest mean similarity among those of `effective` negatives: q (A, K), τ (A,).
+    """Weights of the highest mean similarity among those of `effective` negatives: q (A, K), τ (A,).
 
     - negatives: (A, K); effective: e^H(q), one number or each anchor's own, (A,)
     """

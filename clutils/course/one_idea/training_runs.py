@@ -16,7 +16,7 @@ ARMS = {
 
 
 def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -> dict[str, dict]:
-    """Each of `ARMS` in SimCLR with batches of 32 -> name -> its kNN and its loss.
+    """Runs of `ARMS` in SimCLR with batches of 32 -> name -> its kNN and its loss.
 
     - knn, untrained: (seeds,) kNN accuracy on the test images; loss: the last seed's, with its state
     - uniformity: the last seed's, of its first training batch and of its last
@@ -44,7 +44,7 @@ def seen(loss: Loss, state: str) -> torch.Tensor:
 
 
 def first_similarities(pictures: data.ImageSet, batch_size: int) -> Pairs:
-    """What a loss sees in the first step of a new SimCLR: one encoder for both views, in training."""
+    """Similarities in the first step of a new SimCLR: one encoder for both views, in training."""
     run, seen = training.Run(data=pictures, batch_size=batch_size, steps=1, precision="float32"), []
     run.loss.register_forward_pre_hook(lambda loss, given: seen.extend(given))
     run.step()

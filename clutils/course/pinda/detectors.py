@@ -1,4 +1,4 @@
-"""How well a map of pixels finds an object: the score, its uncertainty, and the cheap maps to compare with.
+"""Detection of an object by a map of pixels: the score, its uncertainty, and the cheap maps to compare with.
 
 A map holds one number a pixel, (N, H, W); the higher, the more the pixel is taken for the object. A learned
 model's map says something only where it beats what needs no learning: the strength of edges, the variance
@@ -20,7 +20,7 @@ _ROUNDING = 1e-12  # a variance below is the rounding of a flat patch: the least
 
 @torch.no_grad()
 def auroc(maps: Tensor, masks: Tensor) -> Tensor:
-    """For each image the share of (object, background) pairs of pixels that its map puts in the right order.
+    """Share for each image of (object, background) pairs of pixels that its map puts in the right order.
 
     maps (N, H, W), masks bool (N, H, W) -> float64 (N,). A pair of equal values counts half, so that a flat
     map gets 0.5. It is the area under the ROC curve: Mann & Whitney's U over the number of pairs.
@@ -43,7 +43,7 @@ def auroc(maps: Tensor, masks: Tensor) -> Tensor:
 
 @torch.no_grad()
 def edge_magnitude(images: Tensor) -> Tensor:
-    """How steeply each pixel's grey changes: the length of Sobel's gradient, float64 (N, H, W).
+    """Steepness of each pixel's grey: the length of Sobel's gradient, float64 (N, H, W).
 
     In grey values (0 to 1) over 8 pixels, as Sobel's 3x3 kernels stand; the border's pixels are repeated.
     """
@@ -56,7 +56,7 @@ def edge_magnitude(images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def local_variance(images: Tensor, width: int) -> Tensor:
-    """The variance of the grey in the width x width pixels around each pixel, float64 (N, H, W).
+    """Variance of the grey in the width x width pixels around each pixel, float64 (N, H, W).
 
     `width` is odd and at least 3. At the border only the pixels inside the image count.
     """
@@ -73,7 +73,7 @@ def local_variance(images: Tensor, width: int) -> Tensor:
 
 
 def centre_prior(n: int, height: int, width: int) -> Tensor:
-    """The same map n times: minus each pixel's distance in pixels from the image's middle, (N, H, W).
+    """Centre map, n times: minus each pixel's distance in pixels from the image's middle, (N, H, W).
 
     What a photographer's habit alone is worth as a detector.
     """
@@ -82,7 +82,7 @@ def centre_prior(n: int, height: int, width: int) -> Tensor:
 
 
 def shuffled(maps: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Each image gets another image's map, never its own: (N, ...), N >= 2.
+    """Maps exchanged: each image gets another's, never its own: (N, ...), N >= 2.
 
     What remains of a score is owed to where objects lie in general, and nothing to the image. The images
     hand their maps on in one random circle.
@@ -98,7 +98,7 @@ def shuffled(maps: Tensor, generator: torch.Generator | None = None) -> Tensor:
 
 @torch.no_grad()
 def boundary_band(masks: Tensor, width: int) -> Tensor:
-    """The pixels within `width` pixels of the object's outline, on either side: bool (N, H, W).
+    """Pixels within `width` pixels of the object's outline, on either side: bool (N, H, W).
 
     A pixel is in where the square of 2 width + 1 pixels around it holds object and background. The image's
     border is no outline.

@@ -29,7 +29,7 @@ CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zord
 
 
 def density(loss: float | Tensor, alpha: Tensor) -> Tensor:
-    """Of the auxiliary variable α ~ N(0, 1/γ), γ = e^(-ℓ), at the values alpha (T,)."""
+    """Density of the auxiliary variable α ~ N(0, 1/γ), γ = e^(-ℓ), at the values alpha (T,)."""
     gamma = math.exp(-float(loss))
     return math.sqrt(gamma / (2 * math.pi)) * torch.exp(-gamma * alpha**2 / 2)
 
@@ -72,7 +72,7 @@ def collapse(
 
 @style.in_course_style
 def found(table: pandas.DataFrame) -> Figure:
-    """How well maps find the object, and its outline: a row a map, its interval as a bar, chance dashed.
+    """AUROC of maps as detectors of the object and of its outline: a row a map, its interval as a bar.
 
     A hollow mark stands at 1 - value: what the map is worth turned round.
 
@@ -120,5 +120,5 @@ def found(table: pandas.DataFrame) -> Figure:
 
 
 def _lines(labels: Iterable[object]) -> np.ndarray:
-    """How many lines each label takes, folded."""
+    """Lines that each label takes, folded."""
     return np.array([1 + style.folded(label).count("\n") for label in labels] or [0])

@@ -1,4 +1,4 @@
-"""What the maps of the learned noise (`training.noise_maps`) show, measured beside maps that cost nothing."""
+"""Maps of the learned noise (`training.noise_maps`), measured beside maps that cost nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BAND = 1 / 16  # of the image's side: how far the outline reaches, to either sid
 
 
 def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size: int = 128) -> Tensor:
-    """Where an encoder does not notice noise: -log of its sensitivity at each pixel.
+    """Indifference of an encoder to noise: -log of its sensitivity at each pixel.
 
     (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features gains
     from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated
@@ -42,7 +42,7 @@ def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size
 
 
 def detector_maps(pictures: ImageSet) -> dict[str, Tensor]:
-    """The baselines of the measurement: name -> (N, H, W), higher where the detector sees an object."""
+    """Baselines of the measurement: name -> (N, H, W), higher where the detector sees an object."""
     n, _, height, width = pictures.images.shape
     return {
         "edge magnitude": detectors.edge_magnitude(pictures.images),
@@ -68,12 +68,12 @@ def stl10_images(names: Sequence[str], numbers: Sequence[int]) -> Tensor | None:
 
 
 def outline_band(masks: Tensor) -> Tensor:
-    """The pixels near the object's outline, bool (N, H, W): within a sixteenth of the image's side."""
+    """Pixels near the object's outline, bool (N, H, W): within a sixteenth of the image's side."""
     return detectors.boundary_band(masks, max(1, round(BAND * masks.shape[-1])))
 
 
 def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
-    """How well maps (N, H, W) find the object, and its outline: a row a map.
+    """AUROC of maps (N, H, W) against the object, and against its outline: a row a map.
 
     object, outline: mean over the images of the AUROC per image (0.5: no better than chance; below:
     more on the rest), against the mask and against a band around its edge; `_low`, `_high`: 95 % bootstrap

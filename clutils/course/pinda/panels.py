@@ -201,7 +201,7 @@ class _Noise:
         return low, high
 
     def _side(self, scale: Tensor, index: int, channels: str) -> str:
-        """On which side of the outline the noise is, in words; nothing without masks."""
+        """Side of the outline on which the noise is, in words; nothing without masks."""
         if self.masks is None:
             return ""
         shown = noise.of_channels(scale[None], "mean" if channels == "colour" else channels)
@@ -216,7 +216,7 @@ class _Noise:
 
 
 def outline(mask: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """The sides of pixels between a mask (H, W) and the rest, as one line: x and y, broken by NaN."""
+    """Sides of pixels between a mask (H, W) and the rest, as one line: x and y, broken by NaN."""
     mask = mask.cpu()
     rows, columns = torch.nonzero(mask[:, 1:] != mask[:, :-1]).double().T
     right, low = columns + 0.5, rows - 0.5
