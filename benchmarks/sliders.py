@@ -31,7 +31,7 @@ from nbclient import NotebookClient
 
 from clutils import anatomy, losses
 from clutils.course import forces, records
-from clutils.course.forces import gradient_scaling
+from clutils.course.forces import figures as forces_figures
 
 HERE = Path(__file__).resolve().parent
 PLACE = {"similarity": -0.9, "hard": 0.9, "number": 1, "deviation": 0.25}
@@ -58,8 +58,8 @@ def plain(temperature: float) -> None:
     compared = {"Decoupled": losses.Decoupled(temperature), "NT-Xent": losses.NTXent(temperature)}
     positives, negatives = forces.one_anchor(**ANCHOR)
     _, (who, how, each) = plt.subplots(1, 3, figsize=(10.6, 4.0), dpi=100)
-    gradient_scaling.push_frame(who)
-    edges = gradient_scaling.BINS.numpy()
+    forces_figures.push_frame(who)
+    edges = forces_figures.BINS.numpy()
     number = forces.figures.shares(negatives, torch.ones_like(negatives))
     who.stairs(number.numpy(), edges, fill=True, label="the negatives")
     for name, loss in compared.items():

@@ -2,8 +2,9 @@
 
     python -m clutils.course.embeddings          makes the file again: some minutes on a CPU
 
-NT-Xent at τ = 0.2 on generated scenes (ours to ship), conv16, batches of 128, 3,000 steps; kept after 300 of
-them and after all: six views each of the first 128 test images, after the head, in half precision.
+NT-Xent on generated scenes (ours to ship), conv16, batches of 128, 3,000 steps, once at τ = 0.2 and once at
+0.5; kept after 300 steps and after all: six views each of the first 128 test images, after the head, in half
+precision. A claim about a temperature is asked of the encoder that was trained at it.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from clutils.settings import within
 
 FILE = Path(__file__).with_name("embeddings.npz")
 STEPS, PICTURES, VIEWS = (300, 3000), 128, 6
-TEMPERATURE = 0.2
+TEMPERATURES = (0.2, 0.5)
 
 
 class Embeddings(NamedTuple):
@@ -32,42 +33,50 @@ class Embeddings(NamedTuple):
     labels: Tensor
 
 
-def load(steps: int = 3000, pictures: int = PICTURES, views: int = 2) -> Embeddings:
-    """The first `pictures`, `views` of each, of the encoder after so many steps, float32.
+def load(steps: int = 3000, pictures: int = PICTURES, views: int = 2, temperature: float = 0.2) -> Embeddings:
+    """First `pictures` images, `views` of each, under the encoder after so many steps, float32.
 
-    Raises ValueError on steps that are not kept, or on more images or views than there are.
+    - temperature: at which the encoder was trained
+
+    Raises ValueError on steps or a temperature that are not kept, or on more images or views than there are.
     """
-    if steps not in STEPS:
-        raise ValueError(f"embeddings: steps is {steps}, but kept are {' and '.join(map(str, STEPS))}")
+    for name, asked, kept in (("steps", steps, STEPS), ("temperature", temperature, TEMPERATURES)):
+        if asked not in kept:
+            raise ValueError(f"embeddings: {name} is {asked}, but kept are {' and '.join(map(str, kept))}")
     for name, asked, most in (("pictures", pictures, PICTURES), ("views", views, VIEWS)):
         within("embeddings", name, asked, 1, most, whole=True)
-    with np.load(FILE) as kept:
-        z = torch.from_numpy(kept[f"steps_{steps}"][:pictures, :views]).float()
-        labels = torch.from_numpy(kept["labels"][:pictures]).long()
+    with np.load(FILE) as stored:
+        z = torch.from_numpy(stored[_key(temperature, steps)][:pictures, :views]).float()
+        labels = torch.from_numpy(stored["labels"][:pictures]).long()
     return Embeddings(similarities.normalise(z.flatten(0, 1)).view_as(z), labels)
 
 
+def _key(temperature: float, steps: int) -> str:
+    return f"tau_{temperature}_steps_{steps}"
+
+
 def make(steps: tuple[int, ...] = STEPS, path: Path = FILE) -> None:
-    """Train the encoder and write the file."""
+    """Train the encoders and write the file."""
     train, test = data.load("scenes"), data.load("scenes", "test")
     some = test.subset(slice(0, PICTURES))
-    run = training.Run(
-        loss=losses.NTXent(TEMPERATURE),
-        data=train,
-        steps=max(steps),
-        batch_size=128,
-        learning_rate=5e-3,
-        seed=0,
-        precision="float32",
-    )
     kept = {"labels": some.labels.numpy().astype(np.uint8)}
-    for step in steps:
-        while run.steps_done < step:
-            run.step()
-        draw = torch.Generator().manual_seed(0)
-        seen = [run.project(run.augmentation(some.images, generator=draw)) for _ in range(VIEWS)]
-        z = torch.stack([similarities.normalise(view) for view in seen], dim=1)
-        kept[f"steps_{step}"] = z.cpu().numpy().astype(np.float16)
+    for temperature in TEMPERATURES:
+        run = training.Run(
+            loss=losses.NTXent(temperature),
+            data=train,
+            steps=max(steps),
+            batch_size=128,
+            learning_rate=5e-3,
+            seed=0,
+            precision="float32",
+        )
+        for step in steps:
+            while run.steps_done < step:
+                run.step()
+            draw = torch.Generator().manual_seed(0)
+            seen = [run.project(run.augmentation(some.images, generator=draw)) for _ in range(VIEWS)]
+            z = torch.stack([similarities.normalise(view) for view in seen], dim=1)
+            kept[_key(temperature, step)] = z.cpu().numpy().astype(np.float16)
     np.savez_compressed(path, **kept)
 
 

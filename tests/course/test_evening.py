@@ -13,6 +13,9 @@ from clutils.course.book import running, stage
 
 MOST_WORDS = {  # notebooks of an evening -> words of text, tables and formulas in all their open cells
     ("00", "01", "02", "03"): 5_000,
+    ("04",): 1_700,
+    ("05",): 1_700,
+    ("06",): 1_700,
     ("09", "10"): 2_800,
 }
 EVENING = [path for path in running.sources() if path.stem[:2] in sum(MOST_WORDS, ())]

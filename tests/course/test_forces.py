@@ -1,23 +1,15 @@
 """Pull, push and W, drawn and under sliders: they are what `anatomy` computes, and everyone can read them."""
 
-import io
 import math
 import re
 
 import ipywidgets as W
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 import torch
-from matplotlib.colors import to_rgb
-from PIL import Image
-from scipy.optimize import minimize_scalar
 
 from clutils import anatomy, figures, losses, similarities
 from clutils.course import forces
 from clutils.course.forces import figures as drawn
-from clutils.course.forces import gradient_scaling
-from clutils.figures import style
 from clutils.settings import setting
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
@@ -229,10 +221,6 @@ def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
         (lambda: forces.explore(positive=2.0), "2.0"),
         (lambda: forces.one_anchor(0.5, 5, "odd", similarity=0.0), "'odd'"),
         (lambda: forces.beside([losses.NTXent()], *distribution()), "two losses"),
-        (lambda: gradient_scaling.all_equal(1.5), "similarity is 1.5, but a cosine similarity"),
-        (lambda: gradient_scaling.gaussian(0.0, 0.0), "deviation is 0.0, but must be above 0"),
-        (lambda: gradient_scaling.few_hard(number=0), "number is 0, but at least one"),
-        (lambda: gradient_scaling.scale(2.0, gradient_scaling.all_equal(), 0.1, 8), "positive is 2.0"),
     ],
 )
 def test_a_question_that_can_not_be_is_quoted(call, message):
@@ -262,142 +250,3 @@ def test_macl_gets_the_batchs_alignment_on_either_side(names):
         panel.set(anchor=anchor)
         (said,) = re.findall(r"MACL: loss [^,]*, pull ([0-9.]+)", panel.readout.value)
         assert float(said) == pytest.approx(float(pulls[0]), rel=5e-3)
-
-
-# ---- gradient scaling: what the curves say ------------------------------------------------------------
-
-FIGURES = {
-    "against_count": gradient_scaling.against_count,
-    "directions": lambda ax=None: gradient_scaling.directions(
-        0.5, [gradient_scaling.few_hard(), gradient_scaling.all_equal(-0.9)], ax=ax
-    ),
-}
-COUNTEREXAMPLE = {0.05: 0.9997, 0.2: 0.883, 0.3: 0.850, 0.5: 0.935, 2.0: 0.990, 10.0: 0.994}
-
-
-def by_loop(positive, negatives, temperature):
-    """W with nothing but math.exp."""
-    total = math.fsum(math.exp(s / temperature) for s in negatives)
-    return total / (total + math.exp(positive / temperature))
-
-
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 3.0])
-@pytest.mark.parametrize("K", [1, 3, 7, 40])
-def test_counting_equal_negatives_gives_what_listing_them_gives(K, temperature):
-    distributions = {
-        gradient_scaling.all_equal(-0.3): [-0.3] * K,
-        gradient_scaling.few_hard(0.8, -0.4, 5): [0.8] * min(K, 5) + [-0.4] * max(K - 5, 0),
-    }
-    for distribution, listed in distributions.items():
-        expected = by_loop(0.2, listed, temperature)
-        assert float(gradient_scaling.scale(0.2, distribution, temperature, K)) == pytest.approx(
-            expected, rel=1e-12
-        )
-
-
-def test_scale_gives_each_temperature_a_row_and_each_count_a_column():
-    distribution = gradient_scaling.few_hard(0.7, -0.7, 2)
-    W = gradient_scaling.scale(0.4, distribution, torch.tensor([0.1, 0.5]), torch.tensor([2, 10, 100]))
-    for row, t in zip(W, (0.1, 0.5), strict=True):
-        for value, K in zip(row, (2, 10, 100), strict=True):
-            assert float(value) == pytest.approx(by_loop(0.4, [0.7] * 2 + [-0.7] * (K - 2), t), rel=1e-6)
-
-
-@pytest.mark.parametrize("temperature, W", COUNTEREXAMPLE.items())
-def test_counterexample_to_proposition_2_shows_the_measured_values(temperature, W):
-    distribution = gradient_scaling.few_hard(hard=0.9, easy=-0.9, number=1)
-    negatives = torch.tensor([[0.9] + [-0.9] * 200], dtype=torch.float64)
-    here = float(gradient_scaling.scale(0.5, distribution, temperature, 201))
-    assert here == pytest.approx(W, abs=6e-4)
-    listed = anatomy.gradient_scale(torch.tensor([0.5], dtype=torch.float64), negatives, temperature)
-    assert here == pytest.approx(float(listed), rel=1e-12)
-
-
-def test_turning_point_is_where_scipy_finds_the_minimum():
-    found = gradient_scaling.turning_point(0.5, gradient_scaling.few_hard(), 201)
-    expected = minimize_scalar(
-        lambda t: by_loop(0.5, [0.9] + [-0.9] * 200, t), bounds=(0.05, 2), method="bounded"
-    )
-    assert found[0] == pytest.approx(expected.x, rel=2e-3)
-    assert found[1] == pytest.approx(expected.fun, rel=1e-6)
-
-
-@pytest.mark.parametrize("positive, similarity", [(1.0, -1.0), (-1.0, 1.0), (0.5, 0.5), (0.0, 0.3)])
-def test_no_turning_point_where_all_negatives_lie_on_one_side(positive, similarity):
-    distribution = gradient_scaling.all_equal(similarity)
-    assert gradient_scaling.turning_point(positive, distribution, 100) is None
-
-
-@pytest.mark.parametrize("K", [1, 2, 10, 510, 65_536])
-def test_gaussian_negatives_number_K_around_their_mean(K):
-    distribution = gradient_scaling.gaussian(0.2, 0.1)
-    counts = distribution.counts(torch.tensor([float(K)], dtype=torch.float64))
-    assert float(counts.sum()) == pytest.approx(K)
-    assert float((counts * distribution.similarities).sum() / K) == pytest.approx(0.2, abs=1e-3)
-
-
-def test_gaussian_W_is_that_of_a_typical_draw():
-    draws = torch.Generator().manual_seed(0)
-    for K, temperature in ((100, 0.1), (510, 0.1), (510, 0.03), (4096, 0.05)):
-        negatives = 0.1 * torch.randn(400, K, generator=draws, dtype=torch.float64)
-        drawn = anatomy.gradient_scale(torch.full((400,), 0.3, dtype=torch.float64), negatives, temperature)
-        here = float(gradient_scaling.scale(0.3, gradient_scaling.gaussian(0.0, 0.1), temperature, K))
-        assert drawn.quantile(0.2) < here < drawn.quantile(0.8), (K, temperature)
-
-
-def test_hardest_gaussian_negative_gets_harder_with_their_number():
-    distribution = gradient_scaling.gaussian(0.0, 0.1)
-    hardest = [
-        float(distribution.similarities[distribution.counts(torch.tensor([float(K)])) > 0].max())
-        for K in (10, 100, 10_000)
-    ]
-    assert hardest == sorted(set(hardest))
-
-
-# ---- everyone can read them ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_has_one_sentence_of_alt_text(name):
-    text = figures.alt(FIGURES[name]())
-    assert text.endswith(".") and 40 < len(text) < 400
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_draws_on_the_axes_it_was_given(name):
-    _, axes = figures.new(8, 3, 1, 2)
-    assert FIGURES[name](ax=axes[1]) is axes[1]
-    assert axes[1].has_data() and not axes[0].has_data()
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_lines_are_told_apart_without_colour(name):
-    ax = FIGURES[name]()
-    named = {text.get_text() for text in ax.texts if text.get_gid() == style.NAME}
-    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
-    looks = [
-        (line._dash_pattern, line.get_marker(), sum(to_rgb(line.get_color())))
-        for line in lines
-        if line.get_label() not in named
-    ]
-    assert len(set(map(str, looks))) == len(looks)
-
-
-# ---- and the reader's settings stay -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_leaves_settings_and_pyplot_alone(name):
-    before = dict(matplotlib.rcParams)
-    FIGURES[name]()
-    assert dict(matplotlib.rcParams) == before
-    assert plt.get_fignums() == []
-
-
-@pytest.mark.parametrize("name", ["directions"])
-def test_a_readers_dark_style_does_not_reach_the_figure(name):
-    plain = figures.png(FIGURES[name](), scale=1)
-    with plt.style.context("dark_background"):
-        dark = figures.png(FIGURES[name](), scale=1)
-    assert dark == plain
-    assert Image.open(io.BytesIO(plain)).convert("RGB").getpixel((1, 1)) == (255, 255, 255)

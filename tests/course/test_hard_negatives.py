@@ -1,4 +1,4 @@
-"""Notebook 05: its figures draw what the losses give, which the notebook checks; its mixes; its exercises."""
+"""Notebook 05: its mixes as a function of similarities; the paper's tables; its exercises."""
 
 import math
 
@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import anatomy, figures, losses
+from clutils import anatomy, losses
 from clutils.course import forces, toys
 from clutils.course import hard_negatives as lesson
 from clutils.course.forces.mixes import FixedMixes
-from clutils.course.hard_negatives import figures as hard
 from clutils.similarities import Pairs
 from tests.course.answers import Mistake, judged
-from tests.course.drawn import line
-
-COUNTS = (0, 4, 16)
 
 
 def some_negatives(count=20, seed=0):
@@ -93,105 +89,15 @@ def test_the_panel_makes_mixes_of_real_tables_too():
     assert panel.live.image.value != before
 
 
-# ---- figures ---------------------------------------------------------------------------------------------
-
-
-def test_the_pull_under_a_prior_is_the_losss_own_and_the_cross_stands_where_the_clamp_sets_in():
-    negatives, t = some_negatives(), 0.5
-    ax = hard.pull_under_priors(negatives, t, priors=(0.0, 0.2))
-    silent = float(lesson.silent_from.answer(negatives[None], t, 0.2))
-    for label, prior, onset in (("τ⁺ = 0 ", 0.0, math.inf), ("τ⁺ = 0.2", 0.2, silent)):
-        s, pull = line(ax, label)
-        loss, at = losses.Debiased(t, prior), torch.as_tensor(s[s < onset])[:, None]
-        own = anatomy.forces(loss, at, negatives.expand(len(at), -1))[0][:, 0]
-        np.testing.assert_allclose(pull, [*own, *[math.nan] * (len(s) - len(at))], rtol=1e-9)
-    (cross,) = [x for x in ax.lines if x.get_marker() == "x" and len(x.get_xdata()) == 1]
-    assert cross.get_xdata()[0] == pytest.approx(silent, abs=0.01)
-    assert line(ax, "1/τ")[1].tolist() == [2.0, 2.0]
-    assert f"clamped from {s[s >= silent][0]:.2f}" in figures.alt(ax)
-
-
-def test_the_part_of_each_negative_is_its_share_of_hcls_push():
-    negatives = some_negatives(7).sort().values
-    ax = hard.push_under_betas(negatives.flip(0), 0.5, betas=(0.0, 2.0))
-    for beta in (0.0, 2.0):
-        loss = losses.HardNegative(0.5, 0.0, beta)
-        push = anatomy.forces(loss, torch.zeros(1, 1).double(), negatives[None])[1][0]
-        x, part = line(ax, f"β = {beta:g}")
-        assert x.tolist() == negatives.tolist()
-        np.testing.assert_allclose(part, 7 * push / push.sum(), rtol=1e-9)
-    assert "draw a negative in" in figures.alt(ax)
-
-
-def test_the_share_of_harder_mixes_is_counted():
-    parent = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
-    one = parent, parent + torch.tensor([0.1, 0, 0, 0])
-    ax = hard.harder_than_parents({"one": one, "none": (parent, parent)})
-    assert line(ax, "one: 25.0% harder")[1].tolist() == pytest.approx([0.2, 0.2, 0.3, 0.4])
-    assert "none 0.0%" in figures.alt(ax)
-
-
-def test_on_the_circle_mixes_lie_on_chords_and_the_marks_are_their_parts_of_the_push():
-    angle = torch.tensor([0.3, -0.5, 0.9, 2.0, -2.4, 3.0], dtype=torch.float64)
-    negatives = torch.stack([angle.sin(), angle.cos()], dim=1)
-    anchor = torch.tensor([0.0, 1.0]).double()
-    ax = hard.on_the_circle(anchor, negatives, hardest=3, synthetic=5, temperature=0.5)
-    pushed, mixed, drawn_in = ax.collections[1:4]
-    mixes = np.asarray(mixed.get_offsets())
-    assert mixes.shape == (5, 2)
-    hardest = negatives[:3].numpy()
-    for mix in mixes:
-        pairs = [np.stack([u, v]) for k, u in enumerate(hardest) for v in hardest[k:]]
-        detours = [
-            np.linalg.norm(mix - pair, axis=1).sum() - np.linalg.norm(pair[0] - pair[1]) for pair in pairs
-        ]
-        assert min(detours) < 1e-9
-    everyone = torch.as_tensor(np.concatenate([negatives.numpy(), mixes])[:, 1])[None]
-    push = anatomy.forces(losses.HardNegative(0.5, 0.0, 1.0), torch.zeros(1, 1).double(), everyone)[1][0]
-    areas = np.concatenate([pushed.get_sizes(), mixed.get_sizes()])
-    expected = 600 * push[push > 0] / push[push > 0].sum()
-    np.testing.assert_allclose(areas, expected.clamp(min=3), rtol=1e-9)
-    assert len(drawn_in.get_offsets()) == (push < 0).sum() > 0
-    with pytest.raises(ValueError, match=r"\(3,\)"):
-        hard.on_the_circle(torch.zeros(3), negatives)
-
-
-def test_a_measure_against_the_number_of_mixes_is_drawn_as_it_came():
-    ax = hard.with_more_mixes(COUNTS, {"alone": [0.1, 0.2, 0.3], "both": [0.4, 0.5, 0.6]}, 4, "share")
-    assert line(ax, "both")[0].tolist() == list(COUNTS)
-    assert line(ax, "both")[1].tolist() == [0.4, 0.5, 0.6]
-    assert [4, 4] in [list(drawn.get_xdata()) for drawn in ax.lines] and "k = H = 4" in ax.get_title("left")
-    assert "alone: from 0.10 to 0.30" in figures.alt(ax)
-
-
-def test_the_colder_temperature_is_where_the_angle_is_smallest():
-    temperatures = torch.tensor([0.1, 0.2, 0.5], dtype=torch.float64)
-    angles = {"one": torch.tensor([3.0, 9.0, 20.0]), "two": torch.tensor([30.0, 5.0, 10.0])}
-    negatives = some_negatives(9)
-    push = anatomy.forces(losses.HardNegative(0.5, 0.0), torch.zeros(1, 1).double(), negatives[None])[1][0]
-    left, right = hard.colder(temperatures, angles, 0.5, negatives, push).axes
-    assert line(left, "two")[1].tolist() == [30, 5, 10]
-    stars = [(x.get_xdata()[0], x.get_ydata()[0]) for x in left.lines if x.get_marker() == "*"]
-    assert stars == [(0.1, 3.0), (0.2, 5.0)]
-    s, part = line(right, "NT-Xent, τ = 0.2")
-    np.testing.assert_allclose(part, 9 * np.exp(s / 0.2) / np.exp(s / 0.2).sum(), rtol=1e-9)
-    assert line(right, "HCL")[1].sum() == pytest.approx(9)
-    assert "one 3.0° at 0.10; two 5.0° at 0.20" in figures.alt(left.figure)
-
-
-def test_the_papers_table_is_drawn_with_its_best_one_filled():
-    figure = hard.reported(hard.TABLE_3, "the paper's numbers")
-    for column, ax in enumerate(figure.axes):
-        dots = [(x.get_xdata()[0], x.get_markerfacecolor()) for x in ax.lines]
-        assert [value for value, _ in dots] == [row[column] for row in hard.TABLE_3.values()]
-        best = max(value for value, _ in dots)
-        assert [face != "white" for _, face in dots] == [value == best for value, _ in dots]
-    assert "CIFAR-100: best SSCL with 60.01" in figures.alt(figure)
+# ---- the paper's tables ----------------------------------------------------------------------------------
 
 
 def test_the_tables_agree_where_the_paper_has_the_same_run_twice_and_with_its_text():
-    assert hard.TABLE_4["SimCLR"] == hard.TABLE_3["SimCLR"] and hard.TABLE_4["SSCL"] == hard.TABLE_3["SSCL"]
-    lead = hard.TABLE_3["SSCL"][1] - hard.TABLE_3["HCL"][1]
+    assert (
+        lesson.TABLE_4["SimCLR"] == lesson.TABLE_3["SimCLR"]
+        and lesson.TABLE_4["SSCL"] == lesson.TABLE_3["SSCL"]
+    )
+    lead = lesson.TABLE_3["SSCL"][1] - lesson.TABLE_3["HCL"][1]
     assert lead == pytest.approx(1.3), "the text says 1.3 points on CIFAR-100"
 
 

@@ -19,7 +19,41 @@ TEMPERATURE = 0.5
 FEWEST_POSITIVES, FEWEST_NEGATIVES, GAP, SPREAD = 2, 5, 0.2, 0.4
 ROUNDED = 1e-6  # 0.7 - 0.3 is not quite 0.4
 
-# ---- 1: the loss ---------------------------------------------------------------------------------
+# ---- 1: a table's gain, taken apart ------------------------------------------------------------------
+
+PARTS = (0.9, 1.1, 2.0, 2.4 / 3.8)  # CIFAR-10: views, attention over the negatives, whole; CIFAR-100: views
+ROUND = 0.05  # the paper's numbers have one decimal
+
+GAINS = {
+    "the two parts exchanged": (1.1, 0.9, 2.0, 2.4 / 3.8),
+    "the gain from M = 1 to M = 4": (0.9, 0.9, 2.0, 2.4 / 3.8),
+    "accuracies in place of gains": (0.9, 92.2, 93.1, 2.4 / 3.8),
+    "the part that the views do not give": (0.9, 1.1, 2.0, 1.4 / 3.8),
+    "points in place of a part": (0.9, 1.1, 2.0, 2.4),
+    "per cent in place of a part": (0.9, 1.1, 2.0, 240 / 3.8),
+}
+
+
+def parts_of_the_gain(answer: Any) -> str | None:
+    """None for the three gains on CIFAR-10 and the views' part on CIFAR-100, as PARTS."""
+    try:
+        given = [float(part) for part in answer]
+    except (TypeError, ValueError):
+        given = []
+    if len(given) != len(PARTS):
+        return f"expected four numbers (views, negatives, whole, part), got {answer!r:.60}."
+    for name, wrong in GAINS.items():
+        if all(abs(a - b) < ROUND for a, b in zip(given, wrong, strict=True)):
+            return name
+    names = ("the views alone", "the attention over the negatives", "the whole gain", "the views' part")
+    off = [n for n, a, b in zip(names, given, PARTS, strict=True) if not abs(a - b) < ROUND]
+    return f"look again at {', '.join(off)}." if off else None
+
+
+GAIN = exercise(name="gain_by_parts", answer=PARTS, wrong=GAINS, judge=parts_of_the_gain)
+
+
+# ---- 2: the loss ---------------------------------------------------------------------------------
 
 
 def attention_row(
@@ -87,7 +121,7 @@ ROW = exercise(
 )
 
 
-# ---- 2: a counter-example of one's own -----------------------------------------------------------
+# ---- 3: a counter-example of one's own -----------------------------------------------------------
 
 ABOVE, ONE_SIDED = "an anchor on the wrong side", "an anchor that lies almost on the line"
 
@@ -135,7 +169,7 @@ BOTH_SIDES = exercise(
 )
 
 
-# ---- 3: the test of a claim ----------------------------------------------------------------------
+# ---- 4: the test of a claim ----------------------------------------------------------------------
 
 NEVER, ALWAYS = "a test that can't say yes", "a test that can't say no"
 NEAREST, SIZE = "a test of the nearest positive", "a test that the loss's size decides"
@@ -321,4 +355,4 @@ MINES = exercise(
     judge=says_yes_and_no,
 )
 
-EXERCISES = [ROW, BOTH_SIDES, MINES]
+EXERCISES = [GAIN, ROW, BOTH_SIDES, MINES]

@@ -14,13 +14,20 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from clutils import anatomy
-from clutils.course.forces.gradient_scaling import BINS, push_frame
 from clutils.figures import describe, new, style
 from clutils.losses import Loss
 
 SWEEP = torch.linspace(-1, 1, 81, dtype=torch.float64)
 FORCE = (1e-5, 1e2)  # of the axis of single forces
 CEILINGS = tuple(m * 10.0**e for e in range(-1, 5) for m in (1, 2, 5))
+BINS = torch.linspace(-1, 1, 41, dtype=torch.float64)
+
+
+def push_frame(ax: Axes) -> None:
+    """Axes for shares over the negatives' similarity: logarithmic, since one in a thousand may get it all."""
+    ax.set(xlim=(-1.02, 1.02), xlabel="similarity s⁻ of the negative", yscale="log", ylim=(1e-5, 5))
+    ax.set_yticks([10.0**e for e in range(-5, 1)], ["0.001%", "0.01%", "0.1%", "1%", "10%", "100%"])
+    ax.yaxis.set_minor_locator(NullLocator())
 
 
 def title_of(loss: Loss) -> str:

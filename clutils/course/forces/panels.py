@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import ipywidgets as W
@@ -80,6 +80,7 @@ def explore(
     loss: Loss | str = "MACL",
     beside: Loss | str = "NTXent",
     similarities: tuple[Tensor, Tensor] | None = None,
+    without: Collection[str] = (),
     **shaped: Any,
 ) -> Panel:
     """A loss beside another under sliders: who is pushed, how hard the positive is pulled, force by force.
@@ -91,6 +92,7 @@ def explore(
     - beside: what it is compared with, at the same temperature; its other settings stay
     - similarities: tables (A, P), (A, K), as of a trained encoder's batch: a slider then goes through the
       anchors, from the easiest to the hardest. None: similarities that the reader shapes
+    - without: hyper-parameters that get no slider, for one that changes nothing on these similarities
     - shaped: of the anchor that the reader shapes, where its sliders start, as named by `one_anchor`; `views`
       is the number of its positives
 
@@ -113,7 +115,7 @@ def explore(
     if first.name == "MACL" and similarities is None:
         inputs["alignment"] = slider("A alignment of the batch", -1.0, 1.0, 0.6, 0.01)
     # ADNCE has a deviation, as the anchor's negatives have
-    keys = {f"loss_{name}" if name in inputs else name: name for name in first.ranges}
+    keys = {f"loss_{name}" if name in inputs else name: name for name in first.ranges if name not in without}
     settings = {key: dial(name, getattr(first, name), first.ranges[name]) for key, name in keys.items()}
 
     def update(**values: Any) -> str:
