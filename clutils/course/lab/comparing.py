@@ -26,7 +26,8 @@ NAMES = {
 }
 STYLE = (  # names and paths may break anywhere
     "<style>.clutils-compared td { text-align: left; vertical-align: top; overflow-wrap: anywhere; "
-    "min-width: 4ch; font-variant-numeric: tabular-nums }</style>"
+    "min-width: 6ch; font-size: 13px; font-variant-numeric: tabular-nums } "
+    ".clutils-compared td:first-child { min-width: 16ch }</style>"
 )
 
 
