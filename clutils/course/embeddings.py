@@ -23,7 +23,7 @@ TEMPERATURES = (0.2, 0.5)
 
 
 class Embeddings(NamedTuple):
-    """What a loss sees of a trained encoder.
+    """Embeddings of a trained encoder, as a loss sees them.
 
     - z: (N, V, D), unit rows: V views each of N images
     - labels: (N,)

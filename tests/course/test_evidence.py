@@ -173,9 +173,11 @@ def test_the_kept_embeddings_are_unit_rows_of_an_encoder_that_learned():
     nearest = (z[:, 0] @ z[:, 1].T).argmax(dim=1)
     assert (nearest == torch.arange(100)).float().mean() > 0.5
     early, _ = embeddings.load(300, pictures=100, views=3)
-    assert not torch.allclose(early, z)
+    warm, same = embeddings.load(3000, pictures=100, views=3, temperature=0.5)
+    assert not torch.allclose(early, z) and not torch.allclose(warm, z) and torch.equal(same, labels)
     for bad, said in (
         ({"steps": 5}, "steps is 5"),
+        ({"temperature": 0.3}, "temperature is 0.3, but kept are 0.2 and 0.5"),
         ({"pictures": 1000}, "1000"),
         ({"views": 0}, "views is 0"),
     ):

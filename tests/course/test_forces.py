@@ -228,6 +228,14 @@ def test_a_question_that_can_not_be_is_quoted(call, message):
         call()
 
 
+def test_a_slider_that_changes_nothing_can_be_left_out_and_its_setting_stays():
+    tables = torch.rand(4, 1).double(), torch.rand(4, 9).double()
+    panel = forces.explore(losses.MACL(0.1), similarities=tables, without=("minimum_temperature",))
+    assert "minimum_temperature" not in panel.inputs and {"temperature", "alpha"} <= set(panel.inputs)
+    panel.set(alpha=1.0)
+    assert panel.error.value == ""
+
+
 def test_a_loss_that_pushes_nothing_says_so():
     positives, negatives = torch.tensor([0.99]).double(), torch.full((5,), -0.9).double()
     picture = forces.Beside()
