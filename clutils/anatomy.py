@@ -186,7 +186,7 @@ def _shares(push: Tensor) -> Tensor:
 
 
 def has_inner_minimum(positives: Tensor, negatives: Tensor) -> Tensor:
-    """Whether W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
+    """True where W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
 
     positives (A,) or (A, 1), negatives (A, K). It does where mean s- < s+ < max s-: the slope of the contrast
     along 1/τ is the mean of the negatives, weighed by p̂, less s+; it grows with 1/τ, from the plain mean to
@@ -288,7 +288,7 @@ class Ruler:
         return said
 
     def _unscaled(self, value: float) -> str:
-        """What `says` says of a loss that is printed as its paper defines it."""
+        """Words of `says` for a loss that is printed as its paper defines it."""
         if self.chance is None:
             marks = {self.loss: self.collapsed or math.nan} | dict(self.otherwise)
             form = next((one for one, mark in marks.items() if math.isclose(value, mark, rel_tol=NEAR)), "")
@@ -362,7 +362,7 @@ def ruler(
     spread: float = SPREAD,
     classes: int | None = None,
 ) -> Ruler:
-    """What a loss's value means in a batch of two views: chance, collapse, the best reachable, the floor.
+    """Reference values of a loss in a batch of two views: chance, collapse, the best reachable, the floor.
 
     - batch_size: images, B; K is counted as the loss counts it: 2B - 2, B - 1 of the opposite view alone
     - queue: K where a queue gives the negatives, for a loss that takes one

@@ -61,7 +61,7 @@ def demand_writable(path: Path) -> None:
 
 @contextlib.contextmanager
 def claimed(folder: str | Path) -> Iterator[None]:
-    """Within, this process alone writes into the folder, which is made; one that stayed empty goes again.
+    """Context manager: this process alone writes into the folder, which is made, and goes if it stays empty.
 
     The system gives it up with the process, however that ends. Raises ValueError where another one has it,
     OSError where the folder can't be made.
@@ -82,7 +82,7 @@ def claimed(folder: str | Path) -> Iterator[None]:
 
 
 def _locked(folder: Path) -> int:
-    """What is to be closed in the end."""
+    """Lock to be closed in the end."""
     try:
         if LOCKED_BY_A_FILE:  # which goes with its last handle, by O_TEMPORARY
             how = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_TEMPORARY", 0)

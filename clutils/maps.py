@@ -194,7 +194,7 @@ def trustworthiness(z: Vectors, positions: Vectors, k: int = 10) -> float:
 
 
 def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
-    """Of each point's k true neighbours, the share that are among its k nearest in the map: (N,), in [0, 1].
+    """Share of each point's k true neighbours that are among its k nearest in the map: (N,), in [0, 1].
 
     Their mean is the kNN recall of the map. Arguments as of `trustworthiness`.
     """
@@ -213,7 +213,7 @@ def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray,
 
 
 def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
-    """Of a point's k nearest in the map, the share that has its class; mean over all points, in [0, 1].
+    """Share of a point's k nearest in the map that has its class; mean over all points, in [0, 1].
 
     positions: (N, 2), the map; labels: (N,); points without one (below 0) are left out, as neighbours, too. A
     map of pure confetti over C classes of one size has 1/C.

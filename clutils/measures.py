@@ -251,7 +251,7 @@ def spectrum(z: Vectors, who: str = "spectrum") -> Tensor:
 
 @torch.no_grad()
 def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
-    """Of a row's k nearest others (cosine) in one space, the share that the other space has too; mean.
+    """Share of a row's k nearest others (cosine) in one space that the other space has too; mean.
 
     a: (N, D), b: (N, E), row i of both from one image. 1 = the same neighbours; k / (N - 1) is chance.
 
@@ -423,7 +423,7 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
 
 @dataclass(frozen=True)
 class FewLabels:
-    """What `few_label_probe` found: the accuracy of each draw, and their mean."""
+    """Result of `few_label_probe`: the accuracy of each draw, and their mean."""
 
     labels: int
     accuracies: tuple[float, ...]
@@ -478,7 +478,7 @@ def few_label_probe(
 
 @dataclass(frozen=True)
 class Features:
-    """What a number by name is measured on: test images, and a gallery of labelled neighbours.
+    """Data that a number by name is measured on: test images, and a gallery of labelled neighbours.
 
     - z: (N, D); y: (N,) classes; gallery_z, gallery_y: (M, D), (M,); all but z None where there are no labels
     - views: (N, V, D), V views of each image, None = none were drawn

@@ -41,7 +41,7 @@ DIALS = ("even", "log", "doubling", "near one")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a setting may be, as in Setting(0, 10, "α", dial=(0, 2, "even")); `str` of it says so in words.
+    """Range of a setting, as in Setting(0, 10, "α", dial=(0, 2, "even")); `str` of it says so in words.
 
     - lowest, highest: ends of its range, which belong to it unless it is open there
     - symbol: the paper's
@@ -250,7 +250,7 @@ def _signature(cls: Any) -> inspect.Signature:
 
 
 def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:
-    """What a call gives the arguments of a class of `collect`, or their defaults. TypeError, naming it."""
+    """Bound arguments of a call of a class of `collect`, or their defaults. TypeError, naming it."""
     try:
         bound = _signature(cls).bind(*given, **by_name)
     except TypeError as error:

@@ -85,13 +85,13 @@ def normalise_views(
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits once."""
+    """True where all vectors of these lengths are sound, and below `most`; a GPU waits once."""
     shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
     return bool(USUAL[0] < shortest and longest < most)
 
 
 def holds(condition: Tensor, otherwise: str) -> bool:
-    """Whether a 0-d condition is true, where Python may ask for it: on a GPU that waits.
+    """True where a 0-d condition is true, where Python may ask for it: on a GPU that waits.
 
     While `torch.compile` traces it is True, and the compiled code raises RuntimeError, with the words of
     `otherwise`, where it is not.

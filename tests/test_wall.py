@@ -1,6 +1,7 @@
 """The arrows between rooms: a library below, the course above it, and no way round in a circle."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,3 +168,16 @@ def test_a_relative_import_starts_from_the_package_in_its_own_init():
 def test_a_circle_is_found_where_there_is_one():
     assert list(circles({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == [["b", "c", "b"]]
     assert list(circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})) == []
+
+
+def test_a_docstrings_first_line_begins_with_a_noun_or_a_verb_and_no_riddle():
+    """What, Whether, Of, Within, As: 227 first lines began so, and none was an entry of an index."""
+    riddles = re.compile(r"(What|Whether|Of|Within|As)\b")
+    found = []
+    for path in [*MODULES.values(), *sorted((PACKAGE.parent / "benchmarks").glob("*.py"))]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                said = ast.get_docstring(node) or ""
+                if riddles.match(said):
+                    found.append(f"{path.name}: {said.splitlines()[0]}")
+    assert found == []

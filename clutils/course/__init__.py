@@ -1,4 +1,4 @@
-"""What the course's notebooks import beside the library: a folder each, and what several of them share.
+"""Parts of the course's notebooks: a folder each, and what several of them share.
 
 Shared: `check` (both sides of an equation), `claims`, `records`, `experiments`, `toys`,
 `exercise`, `panels` and `live` (sliders joined to a figure), `sphere` and `forces`. A notebook opens with the

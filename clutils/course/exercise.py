@@ -46,7 +46,7 @@ class Result:
         return self.message
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """As IPython shows it: a notebook would break longer lines within words."""
+        """Text for IPython: a notebook would break longer lines within words."""
         printer.text(textwrap.fill(self.message, 100))
 
 

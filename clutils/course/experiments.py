@@ -1,4 +1,4 @@
-"""What notebooks measure live in small and `benchmarks/` records at full length, and runs gone wrong."""
+"""Experiments that notebooks run in small and `benchmarks/` records at full length, and runs gone wrong."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def readable(
     test: ImageSet,
     questions: Sequence[str] = ("class", "bright", "right"),
 ) -> dict[str, float]:
-    """What a linear probe can read off these features: question -> accuracy on the test images.
+    """Accuracies of linear probes on these features: question -> accuracy on the test images.
 
     - class: the image's label
     - bright: whether its mean is above the training images' median; jitter changes that from view to view
@@ -76,7 +76,7 @@ def readable(
 
 
 def on_the_right(pictures: ImageSet) -> Tensor:
-    """Whether the centre of an image's mask lies right of the image's middle: (N,), 0 or 1."""
+    """True where the centre of an image's mask lies right of the image's middle: (N,), 0 or 1."""
     masks = pictures.masks.float()
     columns = torch.arange(masks.shape[-1]) + 0.5
     centre = (masks * columns).sum(dim=(1, 2)) / masks.sum(dim=(1, 2)).clamp(min=1)

@@ -66,7 +66,7 @@ class LiveFigure:
         self.image.layout.width = f"{self.figure.get_figwidth() * PIXELS_PER_INCH:.0f}px"
 
     def _artists(self) -> Iterator[Artist]:
-        """What can be drawn by itself: the leaves of flat axes, titles too, but no axis and no spine."""
+        """Artists that can be drawn alone: the leaves of flat axes, titles too, but no axis and no spine."""
         for ax in self.figure.axes:
             if ax.name != "3d":  # there the axes project every artist as they draw
                 parts = (ax.patch, ax.xaxis, ax.yaxis, *ax.spines.values(), *ax.child_axes)

@@ -181,7 +181,7 @@ class Panel(W.VBox):
         super().__init__([controls, self.error, self.live.image, self.readout, look])
 
     def values(self) -> dict[str, Any]:
-        """What the update function gets."""
+        """Values that the update function gets."""
         return {name: widget.value for name, widget in self.inputs.items()}
 
     def set(self, **values: Any) -> None:

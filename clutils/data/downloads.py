@@ -66,7 +66,7 @@ def reach(url: str) -> None:
 
 
 def fetched(url: str) -> bytes:
-    """What is at this address, a small file. Raises OSError."""
+    """Content of a small file at this address. Raises OSError."""
     with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return answer.read()
 

@@ -163,7 +163,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
 
 
 def _layout(folder: Path, split: str) -> Layout:
-    """What the folders inside are. Raises ValueError where there is no such split, or several."""
+    """Roles of the folders inside. Raises ValueError where there is no such split, or several."""
     folder = _opened(folder)
     inside = _filled(folder)
     named = {name: found for name in inside if (found := _SPLIT.fullmatch(name))}
@@ -313,7 +313,7 @@ def _filled(folder: Path) -> list[str]:
 
 
 def _has_images(folder: Path) -> bool:
-    """Whether there is an image inside; where one lies there directly, the others are not looked at."""
+    """True where there is an image inside; where one lies there directly, the others are not looked at."""
     return any(_loose(folder)) or any(_images(folder))
 
 
@@ -413,7 +413,7 @@ def _walk(folder: Path) -> Iterator[str]:
 
 
 def _leads_up(place: str, name: str, real: str) -> bool:
-    """Whether the folder is a link to one that holds this place."""
+    """True where the folder is a link to one that holds this place."""
     path = os.path.join(place, name)
     return os.path.islink(path) and os.path.commonpath([target := os.path.realpath(path), real]) == target
 

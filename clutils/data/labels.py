@@ -116,6 +116,6 @@ def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
 
 
 def names_of_splits(values: Any) -> bool:
-    """Whether these texts are names of splits, as train and test, and so no classes."""
+    """True where these texts are names of splits, as train and test, and so no classes."""
     found = {value.strip().lower() for value in values if isinstance(value, str) and value.strip()}
     return len(found) > 1 and found <= set(SPLITS)

@@ -212,7 +212,7 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _is_heading(titles: Sequence[str], below: pd.DataFrame) -> bool:
-    """Whether a first line names the columns: ends, a column without a name, or words above numbers."""
+    """True where a first line names the columns: ends, a column without a name, or words above numbers."""
     if (
         not len(below)
         or (below == np.array(titles)).to_numpy().any()
@@ -347,7 +347,7 @@ def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
 
 
 def _of_graphs(given: Any) -> bool:
-    """Whether a tuple holds graphs, and is not one itself."""
+    """True where a tuple holds graphs, and is not one itself."""
     return isinstance(given, tuple) and all(
         hasattr(each, "edge_index") or hasattr(each, "adj") for each in given
     )

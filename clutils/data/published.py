@@ -70,7 +70,7 @@ class Published:
 
 
 class OnDisk(NamedTuple):
-    """What lies in the data directory of one published set."""
+    """Files of one published set in the data directory."""
 
     name: str
     path: Path
@@ -187,7 +187,7 @@ def _stl10_files(*splits: str) -> dict[str, int]:
 
 
 def _is_whole_idx(path: Path) -> bool:
-    """Whether a file of MNIST's format is as long as its header says: its fourth byte is its dimensions."""
+    """True where a file of MNIST's format is as long as its header says; the fourth byte: its dimensions."""
     if _size(path) < 8:
         return False
     with open(path, "rb") as file:

@@ -114,7 +114,7 @@ def mixtures(rng: np.random.Generator, labels: np.ndarray, dx: np.ndarray, dy: n
 
 
 def within(shape: np.ndarray, reach: np.ndarray, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Whether each pixel's centre lies in the object, bool (n, size, size)."""
+    """True where each pixel's centre lies in the object, bool (n, size, size)."""
     reach, shape = reach[:, None, None], shape[:, None, None]
     square = np.maximum(abs(dx), abs(dy))
     return np.choose(shape, [np.hypot(dx, dy), square, abs(dx) + abs(dy)]) < reach

@@ -298,7 +298,7 @@ def _labels(name: str, texts: Sequence[str], given: list[str]) -> list[str] | No
 
 
 def _heading(first: Sequence[str]) -> bool:
-    """Whether a file's first line, in lower case, names its columns: the sentences', and all others."""
+    """True where a file's first line, in lower case, names its columns: the sentences', and all others."""
     others = [field for field in first if field not in HEADINGS[0] and not NAMELESS.fullmatch(field.title())]
     named = any(field in HEADINGS[0] for field in first)
     return named and all(field in HEADINGS[1] or field in NUMBERS for field in others)
@@ -314,7 +314,7 @@ def _column(name: str, word: str, value: str, first: Sequence[str]) -> int:
 
 
 def _chosen(name: str, number: int, fields: Sequence[str], at: Mapping[str, int]) -> list[str]:
-    """Of a line's columns the sentence and, where one is asked for, the label."""
+    """Sentence and, where one is asked for, label of a line's columns."""
     text, label = at.get("text", 1), at.get("label")
     for column in (text, label or text):
         if column > len(fields):

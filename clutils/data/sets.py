@@ -1,4 +1,4 @@
-"""What `load` gives, `ImageSet`, `VectorSet`, `GraphSet`, `SentenceSet`: samples, labels, their source."""
+"""Sets of `load`, `ImageSet`, `VectorSet`, `GraphSet`, `SentenceSet`: samples, labels, their source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Unavailable(FileNotFoundError):
 
 
 class SampleSet:
-    """What every set is: samples, rows of one tensor, with labels, names of classes and a source."""
+    """Base of every set: samples, rows of one tensor, with labels, names of classes and a source."""
 
     _parts: ClassVar[tuple[str, ...]]  # what has a row a sample, the samples first
     _kind: ClassVar[str]
@@ -45,7 +45,7 @@ class SampleSet:
 
     @property
     def inputs(self) -> Tensor:
-        """What an encoder takes: the samples, one tensor. Every set has it."""
+        """Input of an encoder: the samples, one tensor. Every set has it."""
         return getattr(self, self._parts[0])
 
     def subset(self, indices: Tensor | Sequence[int] | slice) -> Self:
@@ -110,7 +110,7 @@ class ImageSet(SampleSet):
     _parts, _kind = ("images", "labels", "masks"), "pictures"
 
     def subset(self, indices: Tensor | Sequence[int] | slice) -> Self:
-        """As of every set; the names of the files stay with their images."""
+        """Subset as of every set; the names of the files stay with their images."""
         taken = super(ImageSet, replace(self, files=())).subset(indices)
         at = torch.arange(len(self))[_places(indices, len(self))].tolist() if self.files else ()
         return replace(taken, files=tuple(self.files[k] for k in at))
@@ -239,7 +239,7 @@ class GraphSet(SampleSet):
 
     @property
     def of_nodes(self) -> bool:
-        """Whether nodes are the samples: of one graph, with more than one label."""
+        """True where nodes are the samples: of one graph, with more than one label."""
         return len(self.graphs) == 1 and len(self.labels) != 1
 
     def __len__(self) -> int:
@@ -341,7 +341,7 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int, what: str = "sample
 
 
 def asked(name: str, known: Sequence[str] = WORDS) -> tuple[str, dict[str, str]]:
-    """What stands behind a path, as in 'FILE?label=2&length=64': the path, and each word's value.
+    """Arguments behind a path, as in 'FILE?label=2&length=64': the path, and each word's value.
 
     Raises ValueError, listing them, for a word that is not `known`.
     """

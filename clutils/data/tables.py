@@ -556,7 +556,7 @@ def label_column(name: str, titles: Sequence[str], asked: str | None) -> int | N
 
 
 def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether a table's first line names its columns: text where numbers follow, or pandas' 0, 1, 2, ...
+    """True where a table's first line names its columns: text where numbers follow, or pandas' 0, 1, 2, ...
 
     A line with a decimal number is a row, unless a column of the labels is named, or numbers follow its text.
     """
@@ -569,7 +569,7 @@ def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
-    """Whether a column says the same as the labels: of two classes or more, which have three rows or more."""
+    """True where a column says the same as the labels: of two classes or more, of three rows or more each."""
     if len(labels) != len(values) or len(names := set(labels)) < 2:
         return False
     pairs = pd.Series(list(zip(values, labels, strict=True))).value_counts()
@@ -577,7 +577,7 @@ def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
 
 
 def _may_be_labels(values: pd.Series) -> bool:
-    """Whether these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
+    """True where these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
     if not pd.api.types.is_numeric_dtype(values) or values.isna().any():
         return False
     counts = values.astype(float).value_counts()
@@ -588,7 +588,7 @@ def _may_be_labels(values: pd.Series) -> bool:
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    """Whether these are whole numbers that go up by one from row to row, of five rows or more."""
+    """True where these are whole numbers that go up by one from row to row, of five rows or more."""
     if not pd.api.types.is_numeric_dtype(values) or len(values) < 5 or values.isna().any():
         return False
     found = values.to_numpy(np.float64)
@@ -606,7 +606,7 @@ def _plain(title: str) -> str:
 
 
 def _all_different(values: pd.Series) -> bool:
-    """Whether these are whole numbers of which no two are equal."""
+    """True where these are whole numbers of which no two are equal."""
     return pd.api.types.is_integer_dtype(values) and values.is_unique and not values.isna().any()
 
 

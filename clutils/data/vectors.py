@@ -209,7 +209,7 @@ def _place(name: str, root: Path) -> Path:
 
 
 def _divided(parts: Parts) -> dict[str, Any]:
-    """What is kept of a set: both parts, rescaled, and how they were divided."""
+    """Parts of a set that are kept: both parts, rescaled, and how they were divided."""
     vectors, arrays = rescaled(parts.vectors, parts.is_train), {"division": np.array(parts.division)}
     for part, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
         arrays |= {f"{part}_vectors": vectors[inside], f"{part}_labels": parts.labels[inside]}
@@ -234,7 +234,7 @@ def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
-    """What `_divided` gave, or None where the file is not there or not whole."""
+    """Result of `_divided`, or None where the file is not there or not whole."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as kept:
             return dict(kept)

@@ -165,7 +165,7 @@ def half_precision(device: torch.device) -> torch.dtype | None:
 
 @cache
 def computes_bfloat16(device: str) -> bool:
-    """Whether the device of this name has instructions for bfloat16; without, it takes twice as long.
+    """True where the device of this name has instructions for bfloat16; without, it takes twice as long.
 
     Processors are asked by their flags in Linux's /proc/cpuinfo: where there is none, the answer is no.
     """
@@ -186,7 +186,7 @@ OFF = 1e-3  # by which rounding may take a float image out of [0, 1]
 
 
 def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> Tensor:
-    """What an encoder makes of samples, of any kind in `KINDS`: (N, features) float32 on the CPU.
+    """Features of samples of any kind in `KINDS`: (N, features) float32 on the CPU.
 
     In evaluation mode, on the encoder's device; nothing about it changes. Images may be uint8, or float in
     [0, 1]; ValueError on anything else. batch_size: None = 128 on a CPU, for its cache; 512 elsewhere
@@ -212,7 +212,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
 
 
 def unseen(encoder: nn.Module) -> bool:
-    """Whether it has batch normalisations, none of which has seen an image: a network as it is made."""
+    """True where it has batch normalisations, none of which has seen an image: a network as it is made."""
     kinds = nn.BatchNorm1d | nn.BatchNorm2d
     norms = [m for m in encoder.modules() if isinstance(m, kinds) and m.num_batches_tracked is not None]
     counts = [m.num_batches_tracked for m in norms if m.num_batches_tracked is not None]

@@ -30,7 +30,7 @@ class GCNLayer(nn.Module):
 
     @staticmethod
     def matrix(adjacency: Tensor) -> Tensor:
-        """What `collect` multiplies by, the same for every layer: (N, V, V), or sparse."""
+        """Matrix that `collect` multiplies by, the same for every layer: (N, V, V), or sparse."""
         return looped(adjacency) if adjacency.is_sparse else propagation(adjacency)
 
     def collect(self, h: Tensor, matrix: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class GINLayer(nn.Module):
 
     @staticmethod
     def matrix(adjacency: Tensor) -> Tensor:
-        """What `collect` multiplies by: the edges themselves."""
+        """Matrix that `collect` multiplies by: the edges themselves."""
         return adjacency
 
     def collect(self, h: Tensor, matrix: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ class GraphNetwork(nn.Module):
 
 
 def rows_of(h: Tensor, nodes: Tensor) -> Tensor:
-    """What nodes have, a row each: (N, V, D), (N, V) bool -> (n, D). (h[nodes] has a slow gradient.)"""
+    """Rows of the nodes: (N, V, D), (N, V) bool -> (n, D). (h[nodes] has a slow gradient.)"""
     return h.flatten(0, 1).index_select(0, nodes.flatten().nonzero()[:, 0])
 
 

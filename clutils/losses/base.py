@@ -1,4 +1,4 @@
-"""What every loss shares: the batch logic, the checks on what comes in, the precision, and `contrast`.
+"""Base of every loss: the batch logic, the checks on what comes in, the precision, and `contrast`.
 
 A paper's own file holds its formula and nothing else.
 """
@@ -110,7 +110,7 @@ class Loss(nn.Module, metaclass=Declared):
 
     @property
     def reported(self) -> dict[str, Tensor]:
-        """What the last call adds to a run's history beside its value: name -> 0-d tensor."""
+        """Numbers of the last call for a run's history beside its value: name -> 0-d tensor."""
         moved = self.effective_temperature
         return {} if moved is None else {"effective_temperature": moved.mean()}
 
@@ -126,7 +126,7 @@ class Loss(nn.Module, metaclass=Declared):
         raise NotImplementedError
 
     def of_the_batch(self, positives: Tensor) -> dict[str, Tensor]:
-        """What `formula` is to know, by name, of the similarities (B,) of all the batch's two views."""
+        """Keywords of `formula` that all similarities (B,) of the batch's two views decide."""
         return {}
 
     def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
@@ -332,7 +332,7 @@ class Loss(nn.Module, metaclass=Declared):
         return ", ".join(f"{name}={getattr(self, name)}" for name in self.hyperparameters())
 
     def _repr_markdown_(self) -> str:
-        """What a notebook's cell shows: formula, hyper-parameters as they are now, source."""
+        """Card for a notebook's cell: formula, hyper-parameters as they are now, source."""
         return catalogue.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
 
     @classmethod
@@ -476,7 +476,7 @@ def full_precision(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def transformed() -> bool:
-    """Whether a transform of `torch.func` is at work: it knows no checkpoints and no module's state."""
+    """True where a transform of `torch.func` is at work: it knows no checkpoints and no module's state."""
     return torch._C._are_functorch_transforms_active()
 
 

@@ -1,4 +1,4 @@
-"""What a loss or a method says of itself: entry in the catalogue, docstring, card in a notebook."""
+"""Description of a loss or a method: entry in the catalogue, docstring, card in a notebook."""
 
 import inspect
 import re
@@ -33,7 +33,7 @@ class Entry:
 
     @classmethod
     def of(cls, described: Any) -> Self:
-        """What a class says of itself."""
+        """Entry of a class."""
         source = described, described.paper, described.year, described.equation
         if not hasattr(described, "level"):
             return cls(*source)

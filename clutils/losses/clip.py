@@ -42,7 +42,7 @@ class CLIP(Loss):
     learned_scale: bool = setting(SWITCH, default=False, about="1/τ is learned")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """As of every module; turning `learned_scale` makes t or removes it, setting τ starts it again."""
+        """Set an attribute; turning `learned_scale` makes t or removes it, setting τ starts it again."""
         before = self.__dict__.get(name)
         super().__setattr__(name, value)
         if name not in ("temperature", "learned_scale") or (isinstance(value, Real) and value == before):

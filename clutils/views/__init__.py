@@ -253,7 +253,7 @@ def _random_boxes(
 
 
 def suiting(images: Tensor) -> Augment:
-    """What suits the images (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
+    """Augmentation for images (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
 
     A mirrored digit is another one or none, a fifth of one any. Another kind's is the first of `OTHERS`.
     """
@@ -310,7 +310,7 @@ def from_settings(settings: Mapping[str, Any]) -> Augment:
 
 
 def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
-    """What an augmentation is called: `AUTO`, a preset, or the nearest of these and what differs from it.
+    """Name of an augmentation: `AUTO`, a preset, or the nearest of these and what differs from it.
 
     - settings: as `Run.configuration` has them, {} = `Identity`
     - shape: of the images, (N, C, H, W), or of the vectors, (N, D); None = not known
@@ -333,7 +333,7 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
 
 
 def _changed(usual: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What changes a view; a pair is a list in a file."""
+    """Settings that change a view; a pair is a list in a file."""
     return {
         name: value
         for name, value in settings.items()

@@ -19,7 +19,7 @@ LUMA = (0.2989, 0.587, 0.114)  # the shares of red, green and blue in a pixel's 
 
 @dataclass
 class Parameters:
-    """What was drawn for a batch of N images; all tensors on the CPU.
+    """Random parameters of a batch of N images; all tensors on the CPU.
 
     boxes       (N, 4) int64: top, left, height, width of the crop in pixels
     flipped     (N,) bool: mirrored left to right

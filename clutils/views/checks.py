@@ -1,4 +1,4 @@
-"""What views of vectors, sentences and graphs share: checks of settings, and drawing."""
+"""Shared parts of views of vectors, sentences and graphs: checks of settings, and drawing."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

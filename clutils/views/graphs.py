@@ -151,7 +151,7 @@ def _of(nodes: Tensor, share: float) -> Tensor:
 
 
 def _first(u: Tensor, among: Tensor, number: Tensor) -> Tensor:
-    """Of each row's places `among`, (N, K) bool, as many as `number`, (N,): those of the smallest u."""
+    """Places of each row `among`, (N, K) bool, as many as `number`, (N,): those of the smallest u."""
     rank = torch.where(among, u, 2.0).argsort(dim=1).argsort(dim=1)
     return among & (rank < number[:, None])
 

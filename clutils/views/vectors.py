@@ -15,7 +15,7 @@ from clutils.views.checks import checked, drawn
 
 @dataclass
 class _OfRows(OnlyFields):
-    """Of the two views of a row, one is the row itself, or both are drawn."""
+    """Two views of a row: one is the row itself, or both are drawn."""
 
     kind = "vectors"
 

@@ -62,7 +62,7 @@ KEY |= dict.fromkeys(("follows", "enters"), "after the step, without gradient")
 
 
 class Flow(NamedTuple):
-    """What a step of a method handed to its loss.
+    """Tensors that a step of a method handed to its loss.
 
     - gradient: into the first and the second of what it compares, one pair for each comparison
     - taken: names of what the loss got besides: queue, labels, extra_views
@@ -257,7 +257,7 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
 
 
 def _further(ax: Axes, method: methods.Method, moved: Flow, phrases: list[str]) -> None:
-    """What the loss gets besides the two branches, and whether it is asked twice."""
+    """Further inputs of the loss besides the two branches, and whether it is asked twice."""
     if "queue" in moved.taken:
         size = len(method.queue)
         at = (PLACES["predictor"], -1.2)

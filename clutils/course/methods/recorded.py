@@ -1,4 +1,4 @@
-"""What the recorded runs of notebook 11 say: lines to print, and for each sentence what decides its verdict.
+"""Results of the recorded runs of notebook 11: lines to print, and what decides each sentence's verdict.
 
 The runs are those of `benchmarks/evidence.py`: methods, batch, augmentations, further_methods, neighbours.
 Each `verdict_...` returns the keywords of `claims.test`. A sentence is supported where the 95 % interval of a
@@ -55,7 +55,7 @@ def small_batches() -> str:
 
 
 def fewer_augmentations() -> str:
-    """What SimCLR and BYOL lose without grayscale, and without any change of colour."""
+    """Losses of SimCLR and BYOL without grayscale, and without any change of colour."""
     lines = []
     for name in SETS:
         for method in BOTH:
@@ -211,11 +211,11 @@ def _of_16(supported: bool, shown_by: str) -> dict[str, Any]:
 
 
 def _lost(method: str, name: str) -> list[float]:
-    """What a method loses without some augmentations, seed by seed."""
+    """Accuracy that a method loses without some augmentations, seed by seed."""
     full, fewer = results("methods")[method], results("augmentations")[f"{method}, {name}"]
     return [a - b for a, b in zip(full, fewer, strict=False)]
 
 
 def _spared(name: str) -> Difference:
-    """What SimCLR loses more than BYOL without some augmentations."""
+    """Accuracy that SimCLR loses more than BYOL without some augmentations."""
     return paired(*(_lost(method, name) for method in BOTH))
