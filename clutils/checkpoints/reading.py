@@ -370,7 +370,8 @@ def _refuse_two_readings(archive: zipfile.ZipFile, program: zipfile.ZipInfo, pat
     stated = zipfile._EndRecData(archive.fp)  # type: ignore[attr-defined]
     if stated is None or archive.start_dir != stated[zipfile._ECD_OFFSET]:  # type: ignore[attr-defined]
         raise Refused(f"{path} is a zip archive with two directories, which torch.save never writes")
-    seen = torch._C.PyTorchFileReader(str(path)).get_record("data.pkl")
+    with path.open("rb") as file:  # by its name torch opens none that is not UTF-8
+        seen = torch._C.PyTorchFileReader(file).get_record("data.pkl")
     if seen != archive.read(program):
         raise Refused(f"{path} is a zip archive with two readings: torch would find another data.pkl in it")
 

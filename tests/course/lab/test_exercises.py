@@ -159,7 +159,7 @@ MISTAKES = {
         ),
     ],
     "turned": [
-        Mistake(lambda h: [], "got []"),
+        Mistake(lambda h: [], "got ()"),
         Mistake(lambda h: h["tau"], "raised KeyError"),
         Mistake(lambda h: [(k + 0.5, t) for k, t in row_by_row(h)], "a list of (step, new τ)"),
         lambda h: h["temperature"].diff(),

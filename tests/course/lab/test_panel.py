@@ -445,7 +445,7 @@ def test_a_data_set_that_is_not_here_is_said_with_what_to_do_and_nothing_breaks(
 def test_pictures_of_one_s_own_without_labels_train_without_knn_and_it_is_said():
     pictures = data.load("digits", limit=120).images
     lab = made(data=pictures, steps=2).start()
-    assert lab.wait(LONG) and "no labels" in lab.status.value
+    assert lab.wait(LONG) and "needs labels" in lab.status.value
     assert all(map(math.isnan, lab.runs[0].measured["knn"])) and lab.runs[0].map is not None
 
 
