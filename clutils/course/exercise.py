@@ -181,7 +181,7 @@ class Exercise:
         return Result(False, f"✗ {self.name}: not yet for {where}: {problem}.")
 
     def _parts(self, given: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-        """Which parts differ, with the first one's numbers, and which are right."""
+        """Parts that differ, with the first one's numbers, and which are right."""
         off = [part for part in expected if not self._same(given.get(part), expected[part])]
         right = ", ".join(part for part in expected if part not in off) or "nothing"
         first = given.get(off[0]), expected[off[0]]

@@ -50,12 +50,12 @@ def ten_folds(
 
 
 def atom_counts(graphs: Tensor) -> np.ndarray:
-    """How many nodes of each attribute a graph has: (N, F)."""
+    """Number of nodes of each attribute in a graph: (N, F)."""
     return unpacked(graphs)[1].sum(dim=1).numpy()
 
 
 def degree_counts(graphs: Tensor) -> np.ndarray:
-    """How many nodes of each degree, and of each attribute, a graph has: (N, columns)."""
+    """Number of nodes of each degree, and of each attribute, in a graph: (N, columns)."""
     nodes, attributes, adjacency = unpacked(graphs)
     degrees = nn.functional.one_hot(adjacency.sum(dim=2).long()) * nodes[..., None]
     return torch.cat([degrees.sum(dim=1), attributes.sum(dim=1)], dim=1).numpy()
@@ -84,7 +84,7 @@ def wl_colours(graphs: Tensor, rounds: int = 3) -> list[Counter]:
 
 
 def wl_counts(graphs: Tensor, rounds: int = 3, most: int = 200) -> np.ndarray:
-    """The same as a table, (N, columns): the colours that most graphs have, as in the WL subtree kernel."""
+    """Table of `wl_colours`, (N, columns): the colours that most graphs have, as in the WL subtree kernel."""
     counted = wl_colours(graphs, rounds)
     often = Counter(colour for counts in counted for colour in counts)
     kept = [colour for colour, _ in often.most_common(most)]
@@ -208,7 +208,7 @@ def eigenvectors(network: GraphSet, count: int) -> Tensor:
 
 
 def with_even_rows(network: GraphSet) -> GraphSet:
-    """The same network, each node's attributes divided by their sum, as GCN, DGI and GRACE have citations."""
+    """Copy of a network, each node's attributes divided by their sum, as in GCN, DGI and GRACE."""
     graphs, V = network.graphs.clone(), network.graphs.shape[1]
     graphs[..., 1:-V] /= graphs[..., 1:-V].sum(dim=-1, keepdim=True).clamp(min=1e-12)
     return replace(network, graphs=graphs, source=f"{network.source}; attributes divided by their row's sum")

@@ -20,7 +20,7 @@ SIZE = 36  # of a node, in points
 
 
 def places(graph: Tensor) -> np.ndarray:
-    """Where the nodes of one graph (V, 1 + F + V) are drawn, the same for each of its views: (V, 2)."""
+    """Places of the nodes of one graph (V, 1 + F + V) as drawn, the same for each of its views: (V, 2)."""
     nodes, _, adjacency = unpacked(graph)
     there = nodes.nonzero()[:, 0]
     found = nx.kamada_kawai_layout(nx.from_numpy_array(adjacency[there][:, there].numpy()))

@@ -31,7 +31,7 @@ def linear_theory(
     time: float = 400.0,
     step: float = 0.1,
 ) -> np.ndarray:
-    r"""Where w² of step 8's equations ends from starts p, w (N,), the target at w: (N,), by Euler's method.
+    r"""End value of w² in step 8's equations from starts p, w (N,), the target at w: (N,), by Euler's method.
 
     $$\dot p = a\,w\,[w_t - (1+\sigma^2)\,p\,w] - b\,\eta\,p, \qquad
       \dot w = p\,[w_t - (1+\sigma^2)\,p\,w] - \eta\,w, \qquad \dot w_t = r\,(w - w_t)$$

@@ -93,7 +93,7 @@ FOLLOWS = {"at once": np.inf, "1": 1.0, "0.1": 0.1}  # at a slower one 400 units
 
 
 def explore_rates() -> Panel:
-    """Where an embedding ends in step 8's equations, by its start: the rates of predictor, target and decay.
+    """Final size of an embedding in step 8's equations, by its start, the rates of predictor, target, decay.
 
     Grey: target at once, predictor's rate 1, η = 0.15.
     """

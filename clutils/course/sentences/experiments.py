@@ -115,7 +115,7 @@ def differences(rows: pd.DataFrame) -> str:
 
 
 def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.SentenceSet) -> float:
-    """How often a test sentence's ten nearest training sentences, by cosine, vote for its topic.
+    """Share of test sentences whose topic wins the vote of the ten nearest training sentences, by cosine.
 
     A vote weighs exp(cosine / 0.1), as in `measures.knn_accuracy`. For TF-IDF that is several points above
     scikit-learn's KNeighborsClassifier, where all votes are equal.
