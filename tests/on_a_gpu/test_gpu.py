@@ -24,7 +24,7 @@ def gpu():
 
 def a_run(method="simclr", **settings) -> training.Run:
     seen = DIGITS if method in methods.catalogue("pictures") else samples_for(method)
-    return training.Run(method, **{"data": seen, "batch_size": 32, "steps": 2, "device": "cuda", **settings})
+    return training.Run(method, **{"data": seen, "batch_size": 32, "steps": 3, "device": "cuda", **settings})
 
 
 @pytest.mark.parametrize("method", methods.catalogue())
