@@ -12,7 +12,7 @@ def add_to(add: Add) -> None:
         "name",
         metavar="NAME",
         nargs="?",
-        help="data set, such as digits, or your own: folder:PATH, vectors:array:PATH, sentences:file:PATH",
+        help="data set, such as digits, or your own: folder:PATH, vectors:FILE.csv, sentences:file:PATH",
     )
     to_load.add_argument(
         "--split", metavar="NAME", default="train", help="part of the data set; default: train"
@@ -55,6 +55,7 @@ def _stored(name: str) -> str:
     from clutils.data import published
     from clutils.data.sets import asked
 
+    name = datasets.full_name(name)
     if own := [beginning for beginning in datasets.OWN if name.startswith(beginning)]:
         path = Path(asked(name.removeprefix(own[0]))[0]).expanduser()
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())

@@ -145,7 +145,7 @@ def load(
     limit, size = _whole("limit", limit, 1), _whole("size", size, 4)
     seed = cast(int, _whole("seed", seed, 0))
     name = f"folder:{name}" if isinstance(name, os.PathLike) else name
-    name, fallback = _full(name), _full(fallback)
+    name, fallback = full_name(name), full_name(fallback)
     for what, given in (("data.load", name), ("data.load: fallback", fallback)):
         if given is None and what != "data.load":
             continue
@@ -227,7 +227,7 @@ def _load(
     return found if size is None else found.resized(size)
 
 
-def _full(name: Any) -> Any:
+def full_name(name: Any) -> Any:
     """'vectors:FILE.csv' as 'vectors:array:FILE.csv'; other names as they are."""
     if isinstance(name, str) and name.startswith("vectors:") and not name.startswith(OWN):
         path = asked(name.removeprefix("vectors:"))[0]

@@ -6,10 +6,9 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -19,6 +18,9 @@ from clutils.data.downloads import human
 from clutils.data.graphs import MOST_NODES, Graph, of_size, packed
 from clutils.data.labels import codes_of
 from clutils.data.sets import GraphSet, asked, own_file, shortlist, text_of, whole_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_OF_ONE = 5_000  # nodes of one network: the tensor has their square
 ATTRIBUTES, LABELS = (
@@ -168,6 +170,8 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
 
 def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs of names, and what `source` has to say of the file's columns."""
+    import pandas as pd
+
     text = text_of(name, file)
     if file.suffix.lower() in FOREIGN or text.lstrip().startswith(("{", "[", "<", "*", "%%MatrixMarket")):
         mend = "data.graph_set takes one of networkx.node_link_graph, read_graphml, from_scipy_sparse_array"
@@ -268,6 +272,8 @@ def _ends_of(name: str, titles: Sequence[str]) -> tuple[int, int]:
 
 def _demand_weights(name: str, frame: pd.DataFrame) -> None:
     """Raise ValueError unless columns without a heading are two ends and a weight."""
+    import pandas as pd
+
     cells, (_, width) = frame.iloc[0].tolist(), frame.shape
     counts = pd.to_numeric(frame.iloc[:, 0], errors="coerce").diff().iloc[1:].eq(1)
     why = "" if width == 3 else f"{width} columns"

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -241,6 +240,8 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
 
 def _rows(name: str, file: Path, text: str) -> list[tuple[int, list[str]]]:
     """A file's rows that have a word: the line where each begins, and its fields."""
+    import pandas as pd
+
     if file.suffix.lower() != ".csv":
         rows = [(number, line.rstrip("\t").split("\t")) for number, line in enumerate(text.split("\n"), 1)]
         return [(number, fields) for number, fields in rows if first_words(" ".join(fields), 1)]

@@ -13,10 +13,9 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -24,6 +23,9 @@ from clutils.data.downloads import human
 from clutils.data.labels import SIGNS, as_array, codes_of, names_of_splits
 from clutils.data.sets import VectorSet, asked, own_file, shortlist, text_of
 from clutils.settings import did_you_mean, one_of, within
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TABLES = (".csv", ".tsv", ".txt")
 SUFFIXES = (".npy", ".npz", *TABLES)
@@ -88,6 +90,8 @@ def vector_set(
 
     Raises ValueError where they are not (N, D) finite numbers, or labels and names don't fit them.
     """
+    import pandas as pd
+
     who = "vector_set"
     if isinstance(table, pd.DataFrame):
         built = build(who, table, label, labels)
@@ -139,6 +143,8 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
 
     ids: the first column that has a title is kept as text. Raises ValueError, quoting pandas.
     """
+    import pandas as pd
+
     text = text_of(name, file)
     first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
     mark = delimiter_of(first)
@@ -343,6 +349,8 @@ def _share(name: str, given: str) -> float:
 
 def _array(name: str, vectors: Any, labels: Any) -> Table:
     """An array as a table without titles; `notes` tell a column at its edge that is no measure, it seems."""
+    import pandas as pd
+
     values = _numbers(name, vectors).astype(np.float64)
     N, D = values.shape
     notes = []
@@ -433,6 +441,8 @@ class _Feature(NamedTuple):
 
 def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
     """known: whether it is said which column has the labels, so that a category may be a feature."""
+    import pandas as pd
+
     who = f"{name}: column {title!r}"
     category = isinstance(values.dtype, pd.CategoricalDtype)
     if pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values) or category:
@@ -481,6 +491,8 @@ def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
 
 def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -> _Feature:
     """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well."""
+    import pandas as pd
+
     gone = values.isna()
     texts = values.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else str(cell), na_action="ignore")
     row = int((~gone).to_numpy().argmax())
@@ -504,6 +516,8 @@ def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -
 
 def labels_of(name: str, title: str, values: pd.Series) -> np.ndarray:
     """Labels as numbers, NaN where one is missing; or as names, "" where one is."""
+    import pandas as pd
+
     found = as_array(values)
     if found.dtype.kind == "U":
         texts = pd.Series(np.char.strip(found))
@@ -522,6 +536,8 @@ def labels_of(name: str, title: str, values: pd.Series) -> np.ndarray:
 
 def _demand_same_order(name: str, frame: pd.DataFrame, labels: Any) -> None:
     """Raise ValueError where labels have the table's index in another order: rows are taken by position."""
+    import pandas as pd
+
     own, index = frame.index, getattr(labels, "index", None)
     if (
         isinstance(index, pd.Index)
@@ -570,6 +586,8 @@ def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
 
 def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
     """True where a column says the same as the labels: of two classes or more, of three rows or more each."""
+    import pandas as pd
+
     if len(labels) != len(values) or len(names := set(labels)) < 2:
         return False
     pairs = pd.Series(list(zip(values, labels, strict=True))).value_counts()
@@ -578,6 +596,8 @@ def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
 
 def _may_be_labels(values: pd.Series) -> bool:
     """True where these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
+    import pandas as pd
+
     if not pd.api.types.is_numeric_dtype(values) or values.isna().any():
         return False
     counts = values.astype(float).value_counts()
@@ -589,6 +609,8 @@ def _may_be_labels(values: pd.Series) -> bool:
 
 def _counts_rows(values: pd.Series) -> bool:
     """True where these are whole numbers that go up by one from row to row, of five rows or more."""
+    import pandas as pd
+
     if not pd.api.types.is_numeric_dtype(values) or len(values) < 5 or values.isna().any():
         return False
     found = values.to_numpy(np.float64)
@@ -607,6 +629,8 @@ def _plain(title: str) -> str:
 
 def _all_different(values: pd.Series) -> bool:
     """True where these are whole numbers of which no two are equal."""
+    import pandas as pd
+
     return pd.api.types.is_integer_dtype(values) and values.is_unique and not values.isna().any()
 
 

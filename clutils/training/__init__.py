@@ -1,14 +1,15 @@
 """Training: `train` makes a run and takes its steps, `resume` goes on with one that was saved."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
 from clutils import views
-from clutils.data import SentenceSet, sentences
+from clutils.data import OWN, SentenceSet, load, sentences
 from clutils.training import callbacks, checkpoint, migrations, noise_maps
 from clutils.training.devices import device
 from clutils.training.run import Run
@@ -91,17 +92,34 @@ def resume(
                 f"resume: {path} was trained with {name} given as an object: resume(path, {name}=...)"
             )
     given |= {"compile": compile, "device": device}
-    run = Run(**settings | {name: value for name, value in given.items() if value is not None})
+    made = settings | {name: value for name, value in given.items() if value is not None}
+    with _version_said(made["data"]):
+        run = Run(**made)
     otherwise = checkpoint.sampled(run.images) != state["pictures"]
     if otherwise and isinstance(run.data, SentenceSet) and state["words"] != run.data.rule:
         by_rule = sentences.by_rule(run.data, state["words"])
         vars(run).update(data=by_rule, images=by_rule.inputs.to(run.device))
+    if otherwise and str(made["data"]).startswith("folder:") and len(set(state["pictures"][2:4])) == 1:
+        again = load(made["data"], size=state["pictures"][2])  # one tiny image once made all as small
+        vars(run).update(data=again, images=again.inputs.to(run.device))
     if not state["distinct"]:
         vars(run).update(distinct=None)
-    with checkpoint.damage_said(path):
+    with checkpoint.damage_said(path), _version_said(made["data"]):
         checkpoint.demand_same_data(run, state, path)
+    with checkpoint.damage_said(path):
         _take_up(run, state, path)
     return run
+
+
+@contextmanager
+def _version_said(data: Any) -> Iterator[None]:
+    """Name the version that reads a reader's own file as before, in a ValueError about its data."""
+    try:
+        yield
+    except ValueError as error:
+        if not isinstance(data, str) or not data.startswith(OWN[1:]):
+            raise
+        raise ValueError(f"{error}; commit 4d9e61c reads {data} as before pandas did") from error
 
 
 def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from clutils import data
+from clutils import data, training
 from clutils.data import folders
 
 
@@ -449,6 +449,21 @@ def test_one_tiny_thin_or_huge_image_does_not_decide_the_size_of_all(tmp_path, h
         found.images[:9],
         torch.from_numpy(np.stack([picture(i, 64, 64) for i in range(9)])).permute(0, 3, 1, 2),
     )
+
+
+def test_a_run_from_before_one_tiny_image_lost_its_say_goes_on_with_the_images_it_had(tmp_path, monkeypatch):
+    for i in range(9):
+        save(tmp_path / "all" / f"{i}.png", picture(i, 64, 64))
+    save(tmp_path / "all" / "odd.png", picture(9, 16, 16))
+    settings = {"steps": 2, "batch_size": 4, "encoder": "conv16"}
+    name = f"folder:{tmp_path / 'all'}"
+    with monkeypatch.context() as before:
+        before.setattr(folders, "_common_side", lambda path, shapes: (min(map(min, shapes.values())), []))
+        old = training.Run(data=name, **settings)
+    old.step()
+    old.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt")
+    assert again.images.shape[-1] == 16 and again.step()["loss"] == old.step()["loss"]
 
 
 def test_many_tiny_images_among_larger_ones_are_refused_and_a_size_takes_them(tmp_path):

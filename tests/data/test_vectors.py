@@ -724,6 +724,16 @@ def test_a_column_that_pandas_calls_a_category_is_one_where_it_holds_numbers():
     assert found.vectors[:, 1:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
+def test_a_run_whose_table_is_read_otherwise_now_names_the_version_that_reads_it(tmp_path):
+    name = written(tmp_path / "a.csv", "".join(f"{k}.5,{k % 7}\n" for k in range(20)))
+    run = training.Run(data=name, steps=1, batch_size=8)
+    run.save(tmp_path / "run.pt")
+    for text in ("1.5,2\n" * 20, "1;5,2\n" * 20, ""):
+        written(tmp_path / "a.csv", text)
+        with pytest.raises(ValueError, match="; commit 4d9e61c reads vectors:array:"):
+            training.resume(tmp_path / "run.pt")
+
+
 def test_columns_of_one_category_are_corrupted_together_also_after_resuming(tmp_path):
     rows = "".join(f"{k},{'abc'[k % 3]},{k % 2}\n" for k in range(60))
     name = written(tmp_path / "a.csv", "n,kind,y\n" + rows)
