@@ -41,7 +41,7 @@ class ConvNet(nn.Module):
 
     The image is halved in each of the first three layers, but not below 2x2, and averaged at the end. Pooling
     stands before normalisation: nearly the same as after the ReLU (a maximum passes through any rising
-    function), and normalising a quarter of the pixels saves a CPU time (`benchmarks/training.py`).
+    function), and normalising a quarter of the pixels saves a CPU time.
 
     - channels: of the images; width: of the first layer, the others have 2, 4 and 8 times as many
     """
