@@ -66,9 +66,15 @@ def test_a_history_behind_its_checkpoint_is_written_anew_before_the_run_goes_on(
     assert command_line.main([*TRAIN, "--steps", "4", "--out", str(tmp_path)]) == 0
     listed = pd.read_csv(tmp_path / "history.csv")
     listed[:2].to_csv(tmp_path / "history.csv", index=False)  # as if killed between the two writes
-    monkeypatch.setattr(training.Run, "finish", lambda run, *_, **__: run)
-    assert command_line.main(["train", "--resume", "--out", str(tmp_path)]) == 0
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "history.csv"), listed)
+    found = []
+
+    def step(run: training.Run) -> None:
+        found.append(pd.read_csv(tmp_path / "history.csv"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Run, "step", step)
+    assert command_line.main(["train", "--resume", "--steps", "5", "--out", str(tmp_path)]) == 130
+    pd.testing.assert_frame_equal(found[0], listed)
 
 
 class FullDisk:
