@@ -261,6 +261,27 @@ VIEWS_AND_DATA = (
         "tests/test_encoders.py::test_dropout_leaves_out_its_share_and_keeps_the_mean",
     ),
     Fault(
+        "an edge list's first two columns for its ends",
+        "clutils/data/own_graphs.py",
+        "return pairs[0]",
+        "return 0, 1",
+        "tests/data/test_graphs.py::test_the_two_columns_that_a_heading_calls_ends_are_the_ends_and_others_are_said",
+    ),
+    Fault(
+        "one tiny image decides the size of all",
+        "clutils/data/folders.py",
+        "robust = sides[max(1, len(sides) // 20)] if len(sides) > 2 else sides[0]",
+        "robust = sides[0]",
+        "tests/data/test_folders.py::test_one_tiny_thin_or_huge_image_does_not_decide_the_size_of_all",
+    ),
+    Fault(
+        "names of classes numbered in each part alone",
+        "clutils/measures.py",
+        "    (train_y, test_y), _ = numbered(who, train_y, test_y)\n",
+        "",
+        "tests/test_measures.py::test_names_are_numbered_alike_in_both_parts_and_not_mixed_with_numbers",
+    ),
+    Fault(
         "test images among the training images",
         "clutils/data/digits.py",
         'np.flatnonzero(is_test == (split == "test"))',

@@ -229,6 +229,7 @@ class Trap:
 
 
 def test_a_pickle_with_anything_but_arrays_is_refused_and_not_run(own_folder):
+    pytest.importorskip("torch_geometric")
     sprung, folder = own_folder / "sprung", own_folder / "graphs" / "Cora" / "raw"
     folder.mkdir(parents=True)
     for part in PLANETOID_PARTS:
@@ -247,6 +248,7 @@ def test_a_pickle_with_anything_but_arrays_is_refused_and_not_run(own_folder):
 
 @pytest.mark.parametrize(("name", "shape"), [("graphs:mutag", (188, 28, 1 + 7 + 28)), ("nodes:cora", None)])
 def test_real_files_of_the_collections_are_read(own_folder, shared, name, shape):
+    pytest.importorskip("torch_geometric")
     called = {"graphs:mutag": "MUTAG", "nodes:cora": "Cora"}[name]
     if not (shared / "graphs" / called).is_dir():
         pytest.skip(f"no {called} at {shared}")
@@ -495,6 +497,7 @@ def test_nodes_labels_are_read_as_a_tables_whether_or_not_there_are_attributes(
 
 
 def test_citations_have_a_validation_part_and_rows_that_may_be_even(own_folder, shared):
+    pytest.importorskip("torch_geometric")
     if not (shared / "graphs" / "Cora").is_dir():
         pytest.skip(f"no Cora at {shared}")
     shutil.copytree(shared / "graphs" / "Cora", own_folder / "graphs" / "Cora" / "raw")
