@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from clutils.course import evidence
-from clutils.course.evidence import Difference, difference, has_learned, paired, phase, results
+from clutils.course.evidence import Difference, difference, has_learned, learning_phase, paired, results
 from clutils.course.methods.figures import FURTHER, spread
 
 METHODS = ("SimCLR", "MoCo", "BYOL", "SimSiam")
@@ -25,7 +25,8 @@ CONTROL = "SimCLR and BYOL with 128 at a time, untrained encoders, and SupCon: s
 def at_the_end() -> str:
     """A line for each method of section 6: its kNN accuracy over seeds, its phase, its untrained encoder."""
     return "\n".join(
-        f"{name:26} {_percent(ends)}, {phase('methods', name)}; untrained {_percent(_untrained()[name])}"
+        f"{name:26} {_percent(ends)}, {learning_phase('methods', name)}; "
+        f"untrained {_percent(_untrained()[name])}"
         for name, ends in results("methods").items()
     )
 
@@ -47,7 +48,7 @@ def small_batches() -> str:
     for method in BOTH:
         for size in (16, 64):
             name = f"{method}, {size} at a time"
-            lines.append(f"{name:21} {_percent(results('batch')[name])} ({phase('batch', name)})")
+            lines.append(f"{name:21} {_percent(results('batch')[name])} ({learning_phase('batch', name)})")
         lines.append(
             f"{f'{method}, 128 minus 16':21} {difference(_of_size(method, 128), _of_size(method, 16))}"
         )
@@ -74,7 +75,8 @@ def further_methods() -> str:
     for name, subject in subjects.items():
         ends = results(subject)[name]
         lines.append(
-            f"{name:13} {len(ends)} seeds: {_percent(ends)}, {phase(subject, name)}; {_chosen(subject, name)}"
+            f"{name:13} {len(ends)} seeds: {_percent(ends)}, {learning_phase(subject, name)}; "
+            f"{_chosen(subject, name)}"
         )
         lines.append(f"{'':13} minus untrained {difference(ends, results(subject, step=0)[name])}")
         if has_learned(subject, name):
@@ -93,7 +95,7 @@ def real_images() -> str:
     lines = [f"{'kNN, with the labels of':33} {'all images':22} {'5 a class':22} {'1 a class':22}"]
     for name in order:
         said = " ".join(f"{_percent(found[name]):22}" for found in by)
-        lines.append(f"{name:33} {said} {phase(REAL, name)}")
+        lines.append(f"{name:33} {said} {learning_phase(REAL, name)}")
     fresh = " ".join(f"{_percent(found['SimCLR']):22}" for found in before)
     lines.append(f"{'untrained':33} {fresh}")
     for name in order:
