@@ -74,8 +74,10 @@ def log_potential(z: Tensor, t: float = 2.0) -> Tensor:
     """`uniformity` of rows (N, D) of length 1: a scalar on their device."""
     logs = []
     for start in range(0, len(z), ROWS):
-        exponents = 2 * t * (z[start : start + ROWS] @ z.T - 1)  # -t d², since d² = 2 - 2s
-        exponents.diagonal(start).fill_(-torch.inf)  # no pair
+        rows = z[start : start + ROWS]
+        exponents = 2 * t * (rows @ z[start:].T - 1)  # -t d², since d² = 2 - 2s
+        exponents.diagonal().fill_(-torch.inf)  # no pair
+        exponents[:, len(rows) :] += math.log(2)  # a pair with a later row counts in both orders
         logs.append(exponents.flatten().logsumexp(dim=0))
     return torch.stack(logs).logsumexp(dim=0) - math.log(len(z) * (len(z) - 1))
 
@@ -260,11 +262,16 @@ def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
     who = "neighbour_overlap"
     a, b = _both(unit_rows, who, a, b)
     within(who, "k", k, 1, len(a) - 1, whole=True)
-    near = []
-    for z in (a, b):
-        found = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices
-        near.append(torch.zeros(len(z), len(z), dtype=torch.bool, device=z.device).scatter_(1, found, True))
-    return (near[0] & near[1]).sum().item() / (k * len(a))
+    shared = 0
+    for start in range(0, len(a), ROWS):
+        near = []
+        for z in (a, b):
+            similar = z[start : start + ROWS] @ z.T
+            similar.diagonal(start).fill_(-torch.inf)  # a row is no neighbour of itself
+            found = similar.topk(k, dim=1).indices
+            near.append(torch.zeros_like(similar, dtype=torch.bool).scatter_(1, found, True))
+        shared += int((near[0] & near[1]).sum())
+    return shared / (k * len(a))
 
 
 @torch.no_grad()

@@ -200,7 +200,9 @@ def test_average_precision_is_scikit_learns_of_each_row():
     assert bool(measures.average_precision(z, y, test_z, test_y + 100).isnan().all())
 
 
-def test_neighbour_overlap_is_counted_by_loops_and_ignores_scale():
+@pytest.mark.parametrize("rows", [7, 1024])  # in blocks, the last one shorter, and at once
+def test_neighbour_overlap_is_counted_by_loops_and_ignores_scale(rows, monkeypatch):
+    monkeypatch.setattr(measures, "ROWS", rows)
     (a, _), (b, _) = clusters(40, spread=1.5), clusters(40, spread=2.5, seed=1)
 
     def near(z, i):
