@@ -227,7 +227,9 @@ class Batch:
         if against == "one way":
             return Pairs(positives, without_own(z1 @ self.second.T, len(z1), start=self.start))
         if against == "other view":
-            table = torch.cat([z1 @ self.second.T, z2 @ self.first.T])
+            there = z1 @ self.second.T
+            back = there.T if self.stop is None else z2 @ self.first.T
+            table = torch.cat([there, back])
             return Pairs(positives.repeat(2, 1), without_own(table, len(z1), start=self.start))
         keys = torch.stack([self.first, self.second], dim=1).flatten(0, 1)  # image by image
         table = torch.cat([z1, z2]) @ keys.T  # (2b, 2B)
@@ -289,7 +291,7 @@ def count(batch: int, against: str = "both views", queue: int | None = None) -> 
 
 
 def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
-    """Whose similarity stands in a column of the negatives of `two_views`: rows of cat([z1, z2]).
+    """Row index, in cat([z1, z2]), of the view behind each negative column of `two_views`.
 
     columns: (A, k), a row an anchor -> same shape; own: (A,), the anchors' images, None = of all 2B.
     """
@@ -311,7 +313,7 @@ def own_classes(labels: Tensor) -> Tensor:
 
 
 def false_negatives(labels: Tensor) -> Tensor:
-    """Which negatives of `two_views` are of the anchor's own class: labels (B,) -> bool (2B, 2B - 2).
+    """Mask of `two_views`' negatives of the anchor's own class: labels (B,) -> bool (2B, 2B - 2).
 
     An image without a label (below 0) has none.
     """

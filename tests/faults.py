@@ -69,7 +69,7 @@ LOSSES = (
     Fault(
         "a mask that per_anchor ignores",
         "clutils/losses/base.py",
-        "logits = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)",
+        "logits = masked(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)",
         "logits = pairs.negatives / temperature",
         "tests/losses/test_every_loss.py"
         "::test_who_is_compared_is_whom_loops_find_and_what_is_masked_counts_for_nothing",

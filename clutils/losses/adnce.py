@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, fill, mean_over_positives, softplus
+from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, masked, mean_over_positives, softplus
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -57,7 +57,7 @@ class ADNCE(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         density = -((pairs.negatives.detach() - self.mean) / self.deviation).square() / 2
-        log_w = fill(density, pairs.negative_mask, -torch.inf).log_softmax(dim=1) + counted(pairs).log()
-        logits = pairs.negatives + self.temperature * fill(log_w, pairs.negative_mask, 0.0)
+        log_w = masked(density, pairs.negative_mask, -torch.inf).log_softmax(dim=1) + counted(pairs).log()
+        logits = pairs.negatives + self.temperature * masked(log_w, pairs.negative_mask, 0.0)
         weighed = Pairs(pairs.positives, logits, pairs.positive_mask, pairs.negative_mask)
         return mean_over_positives(softplus(contrast(weighed, self.temperature)), pairs)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, fill, mean_over_positives
+from clutils.losses.base import TEMPERATURE, Loss, masked, mean_over_positives
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -54,6 +54,6 @@ class AlphaCL(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         distance = (1 - pairs.negatives.detach()).clamp(min=0)  # rounding may carry a similarity beyond 1
-        weights = fill((-(distance**self.alpha) / self.temperature).exp(), pairs.negative_mask, 0.0)
+        weights = masked((-(distance**self.alpha) / self.temperature).exp(), pairs.negative_mask, 0.0)
         pushed = (weights * pairs.negatives).sum(dim=1)
         return pushed - weights.sum(dim=1) * mean_over_positives(pairs.positives, pairs)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, fill, softplus
+from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, masked, softplus
 from clutils.settings import SWITCH, Setting, setting
 from clutils.similarities import Pairs
 
@@ -80,4 +80,4 @@ class AttentionNCE(Loss):
         """Shares that sum to one over each row's counted entries: (A, n) -> (A, n)."""
         if self.detach_attention:
             similarities = similarities.detach()
-        return torch.softmax(fill(similarities / scale, mask, -torch.inf), dim=1)
+        return torch.softmax(masked(similarities / scale, mask, -torch.inf), dim=1)

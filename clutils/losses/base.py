@@ -196,12 +196,12 @@ class Loss(nn.Module, metaclass=Declared):
         """
         images, size = len(batch.first), self.images_at_a_time(batch)
         if size >= images:
-            return self.valued(self.pair_up(batch)).mean()
+            return self.evaluate(self.pair_up(batch)).mean()
         known = self.of_the_batch(batch.own_views)
         now = copy.copy(self)  # its hyper-parameters may have other values once a gradient is asked for
 
         def part(start: int) -> Tensor:
-            return now.valued(now.pair_up(batch.some(start, start + size)), **known)
+            return now.evaluate(now.pair_up(batch.some(start, start + size)), **known)
 
         values, temperatures = [], []
         for start in range(0, images, size):
@@ -255,9 +255,9 @@ class Loss(nn.Module, metaclass=Declared):
         self.check_hyperparameters()
         pairs = self.checked(*similarities.tables(positives, negatives, positive_mask, negative_mask))
         with full_precision(pairs.positives.device):
-            return self.valued(pairs, **known)
+            return self.evaluate(pairs, **known)
 
-    def valued(self, pairs: Any, **known: Tensor) -> Tensor:
+    def evaluate(self, pairs: Any, **known: Tensor) -> Tensor:
         """`formula`, one value per anchor. Raises TypeError where it gives another shape."""
         values = self.formula(pairs, **known)
         if isinstance(pairs, Pairs) and values.shape != (count := pairs.positives.shape[:1]):
@@ -490,11 +490,11 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
 def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """log Σ_j exp(s-_j/τ) over each anchor's own negatives, (A, 1)."""
-    logits = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)
+    logits = masked(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)
     return logits.logsumexp(dim=1, keepdim=True)
 
 
-def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
+def masked(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
     """`value` in place of what does not count: a mask as in `Pairs`."""
     return values if mask is None else values.masked_fill(~mask, value)
 

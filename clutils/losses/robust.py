@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, counted, fill, mean_over_positives
+from clutils.losses.base import Loss, counted, masked, mean_over_positives
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -62,10 +62,12 @@ class Robust(Loss):
         """The weights q, (A, K), and the τ that fills the ball, (A, 1)."""
         s, mask = pairs.negatives, pairs.negative_mask
         if self.radius == 0:
-            return fill(torch.ones_like(s), mask, 0.0) / counted(pairs), torch.full_like(s[:, :1], torch.inf)
-        below = s - fill(s, mask, -torch.inf).amax(dim=1, keepdim=True)
-        spread = -fill(below, mask, 0.0).amin(dim=1, keepdim=True)
-        scaled = fill(below / torch.where(spread > 0, spread, 1.0), mask, -torch.inf)
+            return masked(torch.ones_like(s), mask, 0.0) / counted(pairs), torch.full_like(
+                s[:, :1], torch.inf
+            )
+        below = s - masked(s, mask, -torch.inf).amax(dim=1, keepdim=True)
+        spread = -masked(below, mask, 0.0).amin(dim=1, keepdim=True)
+        scaled = masked(below / torch.where(spread > 0, spread, 1.0), mask, -torch.inf)
         low, high = (torch.full_like(spread, bound).log() for bound in (FLATTEST, SHARPEST))
         for _ in range(STEPS[s.dtype]):
             middle = (low + high) / 2

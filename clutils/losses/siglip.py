@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, fill, mean_over_positives, softplus
+from clutils.losses.base import TEMPERATURE, Loss, masked, mean_over_positives, softplus
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -48,5 +48,5 @@ class SigLIP(Loss):
         # softplus(s/τ + b), its table in two passes
         shifted = pairs.negatives + self.bias * self.temperature
         no_match = F.softplus(shifted, beta=1 / self.temperature, threshold=50)
-        summed = fill(no_match, pairs.negative_mask, 0.0).sum(dim=1)
+        summed = masked(no_match, pairs.negative_mask, 0.0).sum(dim=1)
         return mean_over_positives(match, pairs) + summed / self.temperature

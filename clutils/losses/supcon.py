@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, contrast, fill, mean_over_positives, softplus
+from clutils.losses.base import TEMPERATURE, Loss, contrast, masked, mean_over_positives, softplus
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -45,10 +45,10 @@ class SupCon(Loss):
         if pairs.positives.shape[1] == 1 and pairs.negative_mask is None:
             return softplus(contrast(pairs, self.temperature))[:, 0]  # the same, without cancellation
         positives, either = pairs.positives / self.temperature, pairs.positive_mask
-        everyone = fill(positives, either, -torch.inf)
+        everyone = masked(positives, either, -torch.inf)
         if pairs.positives is pairs.negatives and either is not None and pairs.negative_mask is not None:
-            everyone = fill(positives, either | pairs.negative_mask, -torch.inf)  # one table of a batch
+            everyone = masked(positives, either | pairs.negative_mask, -torch.inf)  # one table of a batch
         else:
-            negatives = fill(pairs.negatives / self.temperature, pairs.negative_mask, -torch.inf)
+            negatives = masked(pairs.negatives / self.temperature, pairs.negative_mask, -torch.inf)
             everyone = torch.cat([everyone, negatives], dim=1)
         return everyone.logsumexp(dim=1) - mean_over_positives(positives, pairs)

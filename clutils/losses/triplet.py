@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import Loss, counted, fill, mean_over_positives
+from clutils.losses.base import Loss, counted, masked, mean_over_positives
 from clutils.settings import SWITCH, setting
 from clutils.similarities import Pairs
 
@@ -56,15 +56,15 @@ class Triplet(Loss):
     def formula(self, pairs: Pairs) -> Tensor:
         positives, negatives = pairs.positives, pairs.negatives
         if self.batch_hard:
-            hardest_positive = fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
-            hardest_negative = fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
+            hardest_positive = masked(positives, pairs.positive_mask, torch.inf).amin(dim=1)
+            hardest_negative = masked(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
         if positives.shape[1] == 1 and not self.semi_hard:
             halves = torch.relu(negatives + (self.margin / 2 - positives))
             return 2 * mean_over_positives(halves, Pairs(halves, halves, pairs.negative_mask))
         # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
         # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
-        ordered = fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
+        ordered = masked(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
         if self.semi_hard:  # behind the last negative stands one that no margin reaches
             nearer = torch.searchsorted(-ordered.detach(), (-positives.detach()).contiguous(), right=True)
             nearest = F.pad(ordered, (0, 1), value=NEVER).gather(1, nearer)

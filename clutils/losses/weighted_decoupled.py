@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import TEMPERATURE, Loss, contrast, fill, mean_over_positives
+from clutils.losses.base import TEMPERATURE, Loss, contrast, masked, mean_over_positives
 from clutils.settings import setting
 from clutils.similarities import Pairs
 
@@ -58,6 +58,6 @@ class WeightedDecoupled(Loss):
             everyone = s if mask is None else s[mask]
         largest = everyone.amax()
         mean = ((everyone - largest) / self.sigma).exp().mean()
-        e = fill((s - largest) / self.sigma, mask, -torch.inf).exp()
+        e = masked((s - largest) / self.sigma, mask, -torch.inf).exp()
         pull_less = (e / mean - 1) * pairs.positives / self.temperature  # 1 - w, times s+/τ
         return mean_over_positives(contrast(pairs, self.temperature) + pull_less, pairs)

@@ -7,7 +7,7 @@ from clutils.losses import mixing
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What was drawn, in order: (columns of what was chosen from, coefficients), of batches in one block."""
+    """Draws, in order: (columns of what was chosen from, coefficients), of batches in one block."""
     kept, draw, hardest = [], mixing.draw, mixing.hardest
 
     def record(*arguments):

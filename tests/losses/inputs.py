@@ -1,4 +1,4 @@
-"""What the losses' tests are fed with, and how they compare."""
+"""Inputs of the losses' tests, and comparisons."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ SETTINGS = CHOSEN + [
 
 
 def one_each(cases):
-    """As parameters of a test: one setting of each loss, and of each of its switches; the sweep has all."""
+    """Parameters of a test: one setting of each loss, and of each of its switches; the sweep has all."""
     seen, parameters = set(), []
     for loss in cases:
         switches = [value for value in vars(loss).values() if isinstance(value, bool)]

@@ -1,4 +1,4 @@
-"""What a loss is compared with: its paper's equation `as_written`, on pairs that plain loops find."""
+"""Oracles of a loss: its paper's equation `as_written`, on pairs that plain loops find."""
 
 import inspect
 import math

@@ -29,7 +29,7 @@ def views(*shape, **drawn):
 
 
 def compared(loss):
-    """What can be given beside two views of 11 images: name -> arguments."""
+    """Arguments beside two views of 11 images: name -> arguments."""
     further = {"two views": {}}
     further["queue"] = {"queue": views(7, 6, seed=3)[0].detach()}
     further["labels"] = {"labels": torch.arange(11) % 4}

@@ -1,4 +1,4 @@
-"""What holds for every loss: chance level, types, what is refused, and that the catalogue knows it."""
+"""Rules for every loss: chance level, types, what is refused, and that the catalogue knows it."""
 
 import ast
 import inspect
@@ -82,7 +82,7 @@ def test_every_loss_has_its_papers_equation_in_at_most_eight_literal_lines():
 @pytest.mark.parametrize("P", [1, 3])
 @pytest.mark.parametrize("loss", one_each(SETTINGS))
 def test_value_and_gradient_are_those_of_the_equation_as_written(loss, P):
-    """Of losses that draw, in their own files: there it needs the mixes, or directions, that were drawn."""
+    """Losses that draw are in their own files: there it needs the mixes, or directions, that were drawn."""
     takes = inspect.signature(loss.as_written).parameters
     on_vectors = "z1" in takes
     # as vectors, some features lack VICReg's variance, others do not
