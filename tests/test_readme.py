@@ -72,7 +72,7 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
     kept = records.read("memory").groupby(["what", "encoder", "batch_size", "precision"])["median"].last()
     kept = kept["step"].drop("resnet18")
     assert f"takes {kept.min():.1f} to {kept.max():.1f} times as long" in text
-    beside = records.read("loss_speed").query("part != ['before', 'blocks', 'family']")
+    beside = records.read("loss_speed")
     beside = beside.groupby(["loss", "beside", "batch_size"])[["time_ratio", "memory_ratio"]].last()
     few, many = beside.query("batch_size < 256"), beside.query("batch_size >= 256")
     slowest = f"at most {few['time_ratio'].max():.1f} times .* and {many['time_ratio'].max():.1f} times"
