@@ -181,3 +181,41 @@ def test_a_docstrings_first_line_begins_with_a_noun_or_a_verb_and_no_riddle():
                 if riddles.match(said):
                     found.append(f"{path.name}: {said.splitlines()[0]}")
     assert found == []
+
+
+# ---- the house on one page: docs/package.md ----------------------------------------------------------------
+
+HOUSE = {  # row of the table -> its rooms, as paths below clutils
+    "what notebooks import": (
+        *("losses", "similarities.py", "anatomy.py", "data", "views", "encoders", "noise.py", "methods"),
+        *("training", "measures.py", "maps.py", "figures", "settings.py", "files.py", "processes.py"),
+        *("__init__.py", "__main__.py"),
+    ),
+    "the checkup of checkpoints": ("checkpoints", "report"),
+    "the pages without a kernel": ("explorers",),
+    "the commands": ("commands",),
+    "the course": ("course",),
+}
+
+
+def lines_of(*rooms: str) -> int:
+    """Lines of Python and of our JavaScript in these files and folders of the package."""
+    files = [
+        file for room in rooms for file in ([PACKAGE / room] if "." in room else (PACKAGE / room).rglob("*"))
+    ]
+    own = [file for file in files if file.suffix in (".py", ".js") and "static" not in file.parts]
+    return sum(len(file.read_text("utf-8").splitlines()) for file in own)
+
+
+def test_the_house_on_one_page_has_every_room_and_its_size():
+    rooms = [room for inside in HOUSE.values() for room in inside]
+    there = {p.name for p in PACKAGE.iterdir() if p.suffix == ".py" or (p.is_dir() and p.name[0] != "_")}
+    assert set(rooms) == there and len(rooms) == len(there)
+    page = (PACKAGE.parent / "docs" / "package.md").read_text("utf-8")
+    for name, inside in HOUSE.items():
+        said = re.search(rf"\| {name} \|.*\| ([\d,]+) \|", page)
+        assert said, f"no row '{name}'"
+        lines, number = lines_of(*inside), int(said[1].replace(",", ""))
+        assert abs(lines - number) <= max(50, 0.02 * lines), (
+            f"{name}: {number} in docs/package.md, {lines} here"
+        )
