@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from clutils import data as datasets
 from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
-from clutils.training import checkpoint, devices, streams
+from clutils.training import checkpoint, devices
 from clutils.training.around import demand_finite_weights
 from clutils.training.callbacks import Progress, after_step, around, checked
 from clutils.training.settings import COLUMNS, described
@@ -115,7 +115,7 @@ class Run(RunState):
         if self.method.varies or self.method.uses_labels or dropout:
             return ""
         images, draw = self.images[self.batch_index()], self.stream("views")
-        with streams.Drawing(self.settings.seed):  # what an augmentation of one's own draws by torch
+        with torch.random.fork_rng(devices=[]):  # an augmentation of one's own may draw by torch
             first, second, *_ = several_views(self.augmentation, images, draw)
         if not torch.equal(first, second):
             return ""

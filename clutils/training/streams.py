@@ -4,9 +4,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 STREAMS = ("weights", "order", "views", "mixes", "dropout")
+
+DRAWS = {  # torch's functions and those of torch.nn.init that take a generator
+    *("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "uniform_", "normal_"),
+    *("bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "trunc_normal_"),
+    *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "orthogonal_", "sparse_"),
+}
 
 
 def seed(of_run: int, stream: str, number: int = 0) -> int:
@@ -20,21 +26,21 @@ def of(run_seed: int, name: str, number: int, device: torch.device | None = None
     return torch.Generator(there).manual_seed(seed(run_seed, name, number))
 
 
-class Drawing(TorchDispatchMode):
+class Drawing(TorchFunctionMode):
     """Context manager: torch's random numbers of this thread come from a generator of its own.
 
     They are those of `torch.manual_seed(seed)`. torch's default generator, which all threads share, is left
-    alone: what other threads draw meanwhile changes nothing here, and the other way round.
+    alone: what other threads draw meanwhile changes nothing here, and the other way round. It covers the
+    functions in `DRAWS`, which is what networks draw their first weights by. (A `TorchDispatchMode` would
+    cover all, but loads torch's compiler, which takes two seconds.)
     """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.generator = torch.Generator().manual_seed(seed)
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded in function.tags and kwargs.get("generator") is None:
-            if not any(argument.name == "generator" for argument in function._schema.arguments):
-                function = function.overloadpacket.generator  # as of torch.randn
+        if getattr(function, "__name__", "") in DRAWS and kwargs.get("generator") is None:
             kwargs = kwargs | {"generator": self.generator}
         return function(*args, **kwargs)
