@@ -37,10 +37,8 @@ BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
-WHOLE, PART = (
-    2**22,
-    2**20,
-)  # numbers of the largest table that is computed at once, and of a larger one's parts
+# numbers of the largest table that is computed at once, and of the parts of a larger one
+WHOLE, PART = 2**22, 2**21
 ON_A_GPU = 2**24  # of both, where few and large operations are quickest
 SEVERAL = "at least 1"
 ARGUMENTS = {  # beside z1: what they hold, and their shape, where z1 is (B, D)
