@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageFile, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from clutils.data.downloads import human
@@ -355,6 +355,8 @@ def _kinds(folder: Path, all_files: bool = False) -> Counter[str]:
 
 
 def _begins_as_image(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe, which one would wait for
+        return False
     try:
         with open(path, "rb") as file:
             return SIGNS.match(file.read(32)) is not None
@@ -535,16 +537,23 @@ def _each(
     return [each for at, each in enumerate(found) if at not in failures]
 
 
+def _image_in(file: str) -> ImageFile.ImageFile:
+    """The image in a file; of a pipe, which one would wait for, there is none."""
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise ValueError("a pipe or a device, no file")
+    return Image.open(file)
+
+
 def _shape(file: str) -> tuple[int, int]:
     """Height and width as displayed, from the file's header alone."""
-    with Image.open(file) as image:
+    with _image_in(file) as image:
         on_its_side = image.getexif().get(ExifTags.Base.Orientation, 1) > 4
         return image.size if on_its_side else image.size[::-1]
 
 
 def _deepest(file: str) -> int:
     """The largest value of an image of 16 bits; 0 of others."""
-    with Image.open(file) as image:
+    with _image_in(file) as image:
         return int(np.asarray(image).max()) if image.mode.startswith("I") else 0
 
 
@@ -553,7 +562,7 @@ def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.nda
 
     white: of grey images of 16 bits; halved: of colours of 16 bits Pillow reads the upper 8.
     """
-    with Image.open(file) as image:
+    with _image_in(file) as image:
         halved = not image.mode.startswith("I") and any(";16" in str(tile[3]) for tile in image.tile)
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
@@ -570,7 +579,7 @@ def _mask(file: str, of: str, size: int | None) -> np.ndarray:
     try:
         if _shape(file) != (shape := _shape(of)):
             raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
-        with Image.open(file) as image:
+        with _image_in(file) as image:
             grey = ImageOps.exif_transpose(image).convert("L")
     except OSError as error:
         raise ValueError(f"its mask {file} can't be read: {error}") from error

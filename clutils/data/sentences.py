@@ -210,6 +210,8 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
             named = [place for place, field in enumerate(first, 1) if field in known]
             if named and not wanted and len(first) > 1:
                 at[word] = named[0]
+        if at == {"text": 1} and not wanted and len(first) == 2 and first[1] not in NUMBERS:
+            at["label"] = 2  # whatever it is called
     if at:
         rows = [(line, _chosen(name, line, fields, at)) for line, fields in rows]
     if wide := next(((line, fields) for line, fields in rows if len(fields) > 2), None):
@@ -299,10 +301,14 @@ def _labels(name: str, texts: Sequence[str], given: list[str]) -> list[str] | No
 
 
 def _heading(first: Sequence[str]) -> bool:
-    """True where a file's first line, in lower case, names its columns: the sentences', and all others."""
+    """True where a file's first line, in lower case, names its columns: the sentences', and all others.
+
+    Of two columns the second may be called anything: no sentence with a label is one such word alone.
+    """
     others = [field for field in first if field not in HEADINGS[0] and not NAMELESS.fullmatch(field.title())]
     named = any(field in HEADINGS[0] for field in first)
-    return named and all(field in HEADINGS[1] or field in NUMBERS for field in others)
+    of_two = len(first) == 2 and first[0] in HEADINGS[0]
+    return of_two or (named and all(field in HEADINGS[1] or field in NUMBERS for field in others))
 
 
 def _column(name: str, word: str, value: str, first: Sequence[str]) -> int:

@@ -42,7 +42,9 @@ PARTS = re.compile(r"(?i)split|fold|partition|subset|(is_?)?(train|test|val)(ing
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
 MISSING_NAMES = ("", "nan", "NaN", "<NA>")  # 'none' and 'NA' may be names of classes
 DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)  # 1,5 or 1.234,5
+THOUSANDS = re.compile(r" *[+-]?\d{1,3}(\.\d{3})+(,\d+)? *")  # 1.234 or 1.234,5
 MOST_VALUES = 64  # of a category
+MOST_ROWS = 10  # of a toy, whose categories need not repeat
 FEW = 100  # different whole numbers that may be classes
 SEED = 0  # of which rows are the test part
 UNPACKED, PACKED = 1 << 30, 100  # bytes of an archive that are always read, and how often it may be unpacked
@@ -175,9 +177,16 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
         raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    frame = frame.set_axis(shown, axis=1).dropna(how="all")  # as lines of marks alone, which Excel leaves
+    for title in frame.select_dtypes(exclude="number") if decimal == "," else ():
+        if wrong := next(filter(THOUSANDS.fullmatch, frame[title].dropna().astype(str)), None):
+            raise ValueError(
+                f"{name}: column {title!r} holds {wrong!r}, a mark between thousands, it seems: "
+                'data.vector_set(pandas.read_csv(..., decimal=",", thousands=".")) reads it'
+            )
     if not len(frame):
         raise ValueError(f"{name} holds no row of numbers below its first line, {first[0][:60]!r}")
-    return frame.set_axis(shown, axis=1)
+    return frame.reset_index(drop=True)
 
 
 def delimiter_of(first: Sequence[str]) -> str:
@@ -212,7 +221,7 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
         labels = labels_of(name, fields[at_label], columns[at_label])
     kept, left = [], [] if frame.index.name is None else [f"the index, {frame.index.name!r}"]
     for at, (title, values) in enumerate(zip(fields, columns, strict=True)):
-        if at == at_label:
+        if at == at_label and (label is not None or given or not names_of_splits(values)):
             continue
         if NAMELESS.fullmatch(title):
             left.append("a column without a name")
@@ -236,7 +245,7 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
     )
     notes += [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
     if labels is not None:
-        texts = as_array(labels).astype(str).tolist()
+        texts = as_array(labels).ravel().astype(str).tolist()  # of another shape: see `codes_of`
         notes += [
             f"{fields[at]!r} tells the labels: it has one value for each class"
             for at in kept
@@ -464,11 +473,11 @@ def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
         commas = words.str.fullmatch(DECIMAL)
         if not category and commas.mean() >= 0.9 and words[commas].str.contains(",").any():
             cell = given[commas & words.str.contains(",")].iloc[0]
+            marks = 'decimal=",", thousands="."' if "." in cell else 'thousands=","'
             mend = f"{name}?decimal=," if ":" in name else 'pandas.read_csv(..., decimal=",")'
             raise ValueError(
                 f'{who} holds {cell!r}, a decimal comma, it seems: pass decimal=",", as in {mend}; '
-                "where marks part "
-                'thousands, take data.vector_set(pandas.read_csv(..., decimal=",", thousands="."))'
+                f"where marks part thousands, take data.vector_set(pandas.read_csv(..., {marks}))"
             )
         if category or 2 * numbers.notna().sum() < len(given):
             return _category(who, name, title, text, known)
@@ -503,7 +512,7 @@ def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -
             f"any other, {labelled(name, '')} says that no column has labels"
         )
     count = texts.nunique()
-    if count > MOST_VALUES or 2 * count > len(texts) > MOST_VALUES:
+    if count > MOST_VALUES or 2 * count > len(texts) > MOST_ROWS:
         raise ValueError(
             f"{holds}, and {count:,} different texts in all, but a category has {MOST_VALUES} at most, "
             "which repeat: leave the column out, or write numbers"
@@ -608,13 +617,13 @@ def _may_be_labels(values: pd.Series) -> bool:
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    """True where these are whole numbers that go up by one from row to row, of five rows or more."""
+    """True where these are whole numbers one after another, in any order, of five rows or more."""
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(values) or len(values) < 5 or values.isna().any():
         return False
     found = values.to_numpy(np.float64)
-    return bool((found == np.floor(found)).all() and (np.diff(found) == 1).all())
+    return bool((found == np.floor(found)).all() and (np.diff(np.sort(found)) == 1).all())
 
 
 def labelled(name: str, title: str) -> str:

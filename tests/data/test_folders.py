@@ -643,3 +643,14 @@ def test_real_stl10_pictures_with_masks(shared):
     assert found.images.shape == (10, 3, 96, 96) and found.masks is not None
     for i, file in enumerate(sorted((sample / "masks").iterdir())):
         assert np.array_equal(found.masks[i], np.asarray(Image.open(file).convert("L")) > 127)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    for name in ("cat", "dog"):
+        save(tmp_path / name / "a.png", picture(0))
+    os.mkfifo(tmp_path / "cat" / "pipe")
+    assert len(load(tmp_path)) == 2
+    os.mkfifo(tmp_path / "cat" / "pipe.png")
+    with pytest.raises(ValueError, match=r"1 of 3 images can't be read: .*pipe\.png \(a pipe or a device"):
+        load(tmp_path)

@@ -283,10 +283,20 @@ def test_equal_sentences_are_no_negatives_of_each_other_and_an_earlier_run_keeps
 
 def test_a_first_line_whose_label_no_other_has_is_quoted(tmp_path):
     rows = "very good,5\nbad film,1\nquite good,5\nnot bad,1\n"
-    for first, told in (("review,stars\n", True), ("a film,5\n", False)):
+    for first, told in (("film,stars\n", True), ("a film,5\n", False)):
         (tmp_path / "films.csv").write_text(first + rows, "utf-8")
         source = data.load(f"sentences:file:{tmp_path}/films.csv").source
-        assert ("its first line, 'review' with label 'stars', is a sentence" in source) == told
+        assert ("its first line, 'film' with label 'stars', is a sentence" in source) == told
+
+
+def test_of_two_columns_under_the_name_of_a_text_the_second_has_the_labels_and_never_splits(tmp_path):
+    rows = "very good,{0}\nbad film,{1}\nquite good,{0}\nnot bad,{1}\n"
+    (tmp_path / "films.csv").write_text("review,stars\n" + rows.format(5, 1), "utf-8")
+    found = data.load(f"sentences:file:{tmp_path}/films.csv")
+    assert len(found) == 4 and found.labels.tolist() == [1, 0, 1, 0]
+    (tmp_path / "films.csv").write_text("review,split\n" + rows.format("train", "test"), "utf-8")
+    with pytest.raises(ValueError, match="names of splits and no classes"):
+        data.load(f"sentences:file:{tmp_path}/films.csv")
 
 
 def test_a_csv_of_texts_with_empty_cells_gaps_and_row_numbers_is_read_and_said(tmp_path):

@@ -593,6 +593,40 @@ def test_what_is_no_number_is_refused_by_the_name_of_its_column(tmp_path, values
         data.load(name + asked)
 
 
+@pytest.mark.parametrize(
+    ("rows", "asked", "message"),
+    [
+        ("a;b;label\n" + "1.100;0,5;x\n2.000;0,7;y\n" * 3, "?decimal=,", r"'1\.100'.*thousands=\"\.\""),
+        ('a,b,label\n"1,100",5,x\n"2,000",7,y\n', "", 'thousands=","'),
+        ("a,b,label\n" + "1,2,train\n3,4,test\n" * 3, "", "'label' holds test, train, the part"),
+        (
+            "a,b,label\n" + "".join(f"{row} %,{row},{row % 2}\n" for row in range(12)),
+            "",
+            "12 different texts",
+        ),
+    ],
+)
+def test_thousands_splits_under_a_label_s_name_and_texts_that_never_repeat_are_refused(
+    tmp_path, rows, asked, message
+):
+    (tmp_path / "a.csv").write_text(rows, "utf-8")
+    with pytest.raises(ValueError, match=message):
+        data.load(f"vectors:array:{tmp_path}/a.csv{asked}")
+
+
+def test_lines_of_marks_alone_are_no_rows_and_shuffled_row_numbers_are_said(tmp_path):
+    numbers = "".join(f"{5 * row % 12},0.{row},{row % 2}\n" for row in range(12))
+    (tmp_path / "a.csv").write_text(f"sample,a,label\n{numbers},,\n,,\n", "utf-8")
+    found = data.load(f"vectors:array:{tmp_path}/a.csv")
+    assert found.vectors.shape == (12, 2) and "'sample' counts the rows" in found.source
+    assert "missing" not in found.source and "no label" not in found.source
+
+
+def test_labels_of_one_column_a_class_are_refused_beside_a_dataframe_too():
+    with pytest.raises(ValueError, match="argmax"):
+        data.vector_set(pd.DataFrame({"a": [1.0, 2.0]}), np.eye(2))
+
+
 def test_labels_minus_one_and_one_are_two_classes_and_a_missing_label_is_none(tmp_path):
     name = table(tmp_path / "a.csv", {"a": [1, 2, 3], "y": [-1, 1, -1]}, index=False)
     np.savez(tmp_path / "a.npz", vectors=np.ones((3, 1)), labels=np.array([-1, 1, -1]))
