@@ -241,7 +241,8 @@ def _report(
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
+    named = isinstance(data, str) and not data.startswith("folder:")  # a folder's source says how many images
+    title = f"{files.printable(name)} on {_short(str(data) if named else judged.source)}"
     found.facts = provenance.facts(
         opened, found.gallery, judged, options | {"mean": mean, "std": std}, command
     )

@@ -241,13 +241,14 @@ def _has_statistics(net: nn.Module) -> bool:
 
 def _reset(module: nn.Module) -> nn.Module | None:
     """A copy of which every layer has drawn its weights again; None where one can't."""
-    made = copy.deepcopy(module)
+    device = next((weight.device for weight in module.parameters()), torch.device("cpu"))
+    made = copy.deepcopy(module).cpu()  # where the generator is, so that a GPU draws the same weights
     for part in made.modules():
         if hasattr(part, "reset_parameters"):
             cast(Any, part).reset_parameters()
         elif any(True for _ in part.parameters(recurse=False)):
             return None
-    return made
+    return made.to(device)
 
 
 def _labelled(found: Examination) -> bool:

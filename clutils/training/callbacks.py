@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,16 +51,23 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
 def around(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
     """Context manager: `before_run` of each callback in order, and `after_run` of each in reverse order.
 
-    Each `after_run` is called, also where the block or another one raises.
+    Each `after_run` is called, also where the block or another one raises; the first error is the one raised.
     """
     for callback in callbacks:
         if hasattr(callback, "before_run"):
             callback.before_run(run)
-    with ExitStack() as ending:
-        for callback in callbacks:
-            if hasattr(callback, "after_run"):
-                ending.callback(callback.after_run, run)
+    first: BaseException | None = None
+    try:
         yield
+    except BaseException as error:
+        first = error
+    for callback in [each for each in callbacks if hasattr(each, "after_run")][::-1]:
+        try:
+            callback.after_run(run)
+        except BaseException as error:
+            first = first or error  # on a full disk the others fail, too
+    if first is not None:
+        raise first
 
 
 def after_step(callbacks: Iterable[Any], run: RunState) -> None:

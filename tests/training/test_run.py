@@ -345,7 +345,7 @@ def test_progress_shows_the_loss_and_its_chance_level_on_stdout_alone(capsys):
     run = training.train(data=DIGITS, batch_size=32, steps=2)
     printed = capsys.readouterr()
     assert "2/2 steps" in printed.out and printed.err == ""
-    assert f"loss {run.rows[-1]['loss']:.3f}, chance {math.log(63):.3f}" in printed.out
+    assert f"loss {run.rows[-1]['loss']:.4f} (chance {math.log(63):.4f})" in printed.out
     training.train(data=DIGITS, batch_size=32, steps=2, progress=False)
     assert capsys.readouterr().out == ""
 
