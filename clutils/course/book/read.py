@@ -39,7 +39,7 @@ def write(executed: Path, out: Path = OUT) -> list[Path]:
 
     Raises FileExistsError where `out` holds a file that this did not write.
     """
-    known = {f"{path.stem}.md" for path in running.sources()} | {"README.md", "figures"}
+    known = {f"{short(path.stem)}.md" for path in running.sources()} | {"figures"}
     if strange := sorted(file.name for file in out.glob("*") if file.name not in known):
         raise FileExistsError(f"{out} holds {strange[0]}, which is no page of the course: move it away")
     shutil.rmtree(out, ignore_errors=True)
@@ -48,9 +48,14 @@ def write(executed: Path, out: Path = OUT) -> list[Path]:
     for source in running.sources():
         text = page(nbformat.read(executed / source.name, 4), out / "figures", source.stem[:2])
         made = MADE_FROM.format(name=source.name, digest=digest(source))
-        pages.append(out / f"{source.stem}.md")
+        pages.append(out / f"{short(source.stem)}.md")
         files.write_atomically(pages[-1], f"{made}\n\n{text}")
     return pages
+
+
+def short(stem: str) -> str:
+    """Name of a notebook's page: its number, or of the ledger its name."""
+    return stem.partition("_")[0]
 
 
 def digest(source: Path) -> str:
@@ -62,7 +67,7 @@ def older(out: Path = OUT) -> list[str]:
     """Names of the notebooks whose page is missing or was made from another version."""
     found = []
     for source in running.sources():
-        file = out / f"{source.stem}.md"
+        file = out / f"{short(source.stem)}.md"
         text = file.read_text("utf-8") if file.exists() else ""
         if not text.startswith(MADE_FROM.format(name=source.name, digest=digest(source))):
             found.append(source.stem)
@@ -101,7 +106,7 @@ def _moved(link: re.Match[str]) -> str:
     target = link[1]
     inside = re.fullmatch(r"(\w+)\.ipynb(#.*)?", target)
     if inside:
-        return f"]({inside[1]}.md{(inside[2] or '').lower()})"
+        return f"]({short(inside[1])}.md{(inside[2] or '').lower()})"
     return f"](../{target.removeprefix('../docs/')})" if target.startswith("../docs/") else _beside(target)
 
 
