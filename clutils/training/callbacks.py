@@ -51,19 +51,23 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
 def around(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
     """Context manager: `before_run` of each callback in order, and `after_run` of each in reverse order.
 
-    Each `after_run` is called, also where the block or another one raises; the first error is the one raised.
+    Each callback that began has its `after_run` called, also where the block or another one raises; the first
+    error is the one raised.
     """
-    for callback in callbacks:
-        if hasattr(callback, "before_run"):
-            callback.before_run(run)
+    began: list[Any] = []
     first: BaseException | None = None
     try:
+        for callback in callbacks:
+            if hasattr(callback, "before_run"):
+                callback.before_run(run)
+            began.append(callback)
         yield
     except BaseException as error:
         first = error
-    for callback in [each for each in callbacks if hasattr(each, "after_run")][::-1]:
+    for callback in began[::-1]:
         try:
-            callback.after_run(run)
+            if hasattr(callback, "after_run"):
+                callback.after_run(run)
         except BaseException as error:
             first = first or error  # on a full disk the others fail, too
     if first is not None:

@@ -128,8 +128,11 @@ def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), repla
             write(run, folder)
         try:
             run.save(folder / CHECKPOINT)
-        finally:  # last: killed in between, it is behind the checkpoint, which has it too
-            list_steps(run, folder)  # also of a run whose weights broke: it shows where
+        except BaseException:
+            with contextlib.suppress(OSError):  # a full disk: the first error is the one to tell
+                list_steps(run, folder)  # also of a run whose weights broke: it shows where
+            raise
+        list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
     except BaseException:
         if not replace and folder.is_dir():
             shutil.rmtree(folder)

@@ -50,7 +50,7 @@ def test_each_ends_also_where_a_step_or_another_one_fails():
         def after_run(self, run):
             raise OSError("still full")
 
-    with pytest.raises(OSError, match="still full"):
+    with pytest.raises(OSError, match=r"^full$"):
         small(steps=3).finish([Diary("a", said), Breaks()], progress=False)
     assert said == ["a before 0", "a 1", "a after 1"]
 
@@ -101,3 +101,24 @@ def test_the_example_in_the_docs_runs(tmp_path, monkeypatch, capsys):
     assert {"checkpoint.pt", "measured.csv", "replay.html"} < {
         file.name for file in Path("runs/mine").iterdir()
     }
+
+
+def test_a_callback_that_began_ends_also_where_a_later_one_cannot_begin_and_the_first_error_is_raised():
+    said = []
+
+    class Fails:
+        def before_run(self, run):
+            raise ValueError("first")
+
+        def after_run(self, run):
+            said.append("never began")
+
+    class Opens:
+        def after_run(self, run):
+            said.append("closed")
+            raise OSError("second")
+
+    run = training.Run(data="digits", batch_size=32, steps=2)
+    with pytest.raises(ValueError, match="first"):
+        run.finish(callbacks=[Opens(), Fails()], progress=False)
+    assert said == ["closed"] and run.steps_done == 0
