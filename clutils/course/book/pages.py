@@ -48,6 +48,7 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
     _cards.cache_clear()
     (folder / "notebooks").mkdir(parents=True)
     shutil.copytree(ROOT / "notebooks" / "pictures", folder / "notebooks" / "pictures")
+    shutil.copy(ROOT / "notebooks" / "simclr.py", folder / "notebooks")  # pages link to it
     for path in (ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")):
         copy = folder / path.relative_to(ROOT)
         copy.parent.mkdir(exist_ok=True)
