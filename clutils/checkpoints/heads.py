@@ -10,7 +10,7 @@ from clutils.checkpoints.backbones import COUNTER
 from clutils.checkpoints.states import State
 
 FEWEST = 2  # linear layers of a head that no layout names: one alone may be a classifier
-# in a beginning: what is no head, or a copy's
+# words in a name's beginning: parts that are not the head, or that belong to a second network
 NONE = re.compile(
     r"classif|predict|prototype|last_layer|target|momentum|teacher|encoder_k|ema_|queue|decoder"
 )

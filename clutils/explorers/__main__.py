@@ -62,7 +62,7 @@ def _write(options: argparse.Namespace) -> None:
 
 
 def _setting(given: str) -> tuple[str, Any]:
-    """'temperature=0.1' -> ('temperature', 0.1); what is no Python literal is a word."""
+    """'temperature=0.1' -> ('temperature', 0.1); text that is not a Python literal stays text."""
     name, equals, text = given.partition("=")
     if not equals:
         raise ValueError(f"--set {given}: needs a value, as in --set temperature=0.1")

@@ -206,7 +206,7 @@ class Loss(nn.Module, metaclass=Declared):
             if transformed():
                 values.append(part(start))
             else:
-                values.append(checkpoint(part, start, use_reentrant=False, preserve_rng_state=False))
+                values.append(checkpoint(part, start, use_reentrant=False))
             own = now.effective_temperature
             if own is not None and own.ndim:
                 temperatures.append(own.unflatten(0, (-1, min(size, images - start))))

@@ -87,7 +87,7 @@ class Run(RunState):
           functions that are called with the run after each step; in this order
         - progress: show a bar with the loss and its chance level, where it has one, on stdout
 
-        Raises ValueError while another run trains in this process, and on what is no callback.
+        Raises ValueError while another run trains in this process, and for an object that is not a callback.
         """
         every, gradients = [*checked(callbacks), Progress(progress)], torch.is_grad_enabled()
         with self.alone(), around(every, self):

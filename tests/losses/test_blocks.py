@@ -293,3 +293,21 @@ def test_the_record_shows_plain_tensors_near_plain_lines_and_faster_than_other_l
     assert (nt_xent.query("128 <= batch_size <= 1024")["time_ratio"] <= 1.5).all()
     ready = table[table["beside"] == "ready-made tables"]
     assert len(ready) >= 10 and (ready.query("batch_size >= 128")["time_ratio"] <= 1.15).all()
+
+
+def test_what_a_formula_draws_is_the_same_when_a_block_is_computed_again(monkeypatch):
+    weights = []
+
+    def drawing(self, pairs):
+        weights.append(torch.rand(len(pairs.positives), 1, dtype=pairs.positives.dtype))
+        return (weights[-1] * pairs.positives).mean(dim=1)
+
+    monkeypatch.setattr(losses.NTXent, "formula", drawing)
+    loss, z = losses.NTXent(0.5), torch.randn(12, 5, requires_grad=True)
+    loss.block_size = 8
+    value = loss(z, z.detach().flip(1))
+    first = list(weights)
+    value.backward()
+    again = weights[len(first) :]
+    assert len(first) == len(again) == 3
+    assert all(any(torch.equal(one, other) for other in again) for one in first)
