@@ -171,9 +171,7 @@ def check_all(
     on_stage("opening")
     early = [_opened(path, head, opening) for path in paths[:2]]  # which may be refused
     try:
-        images = (
-            (mixed(data[0]), mixed(data[1])) if isinstance(data, tuple) else load(data or "scenes", limit)
-        )
+        images = data if isinstance(data, tuple) else load(data or "scenes", limit)
     except ValueError as error:
         if isinstance(data, str) and data.startswith("folder:"):  # what lies there is not an option's fault
             raise

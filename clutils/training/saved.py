@@ -154,10 +154,10 @@ class Checkpoints:
     def __init__(self, folder: str | Path, every: int | None = None, writers: Iterable[Writer] = ()) -> None:
         within("Checkpoints", "every", every, 1, whole=True, also=(None,))
         self.folder, self.every, self.writers = Path(folder), every, tuple(writers)
-        self._saved = False
+        self._saved_at: int | None = None  # step of the last save
 
     def before_run(self, run: Run) -> None:
-        if not (self._saved or run.resumed_at_step):
+        if self._saved_at is None and not run.resumed_at_step:
             demand_free(self.folder)
         if not run.done:
             describe(run, self.folder)
@@ -169,14 +169,15 @@ class Checkpoints:
             self.save(run)
 
     def after_run(self, run: Run) -> None:
-        with interrupts.deferred():
-            self.save(run)
+        if self._saved_at != run.steps_done:
+            with interrupts.deferred():
+                self.save(run)
 
     def save(self, run: Run) -> None:
         """Save it as it is now, unless it has made no step: the next try shall find the folder free."""
         if run.steps_done:
             save_run(run, self.folder, self.writers, replace=True)
-            self._saved = True
+            self._saved_at = run.steps_done
 
 
 def describe(run: Run, folder: str | Path) -> None:
