@@ -5,11 +5,11 @@ from clutils.losses.alpha_cl import AlphaCL
 from clutils.losses.attention_nce import AttentionNCE
 from clutils.losses.barlow_twins import BarlowTwins
 from clutils.losses.base import Loss
-from clutils.losses.catalogue import Entry, check_declared
 from clutils.losses.clip import CLIP
 from clutils.losses.debiased import Debiased
 from clutils.losses.decoupled import Decoupled
 from clutils.losses.dual_temperature import DualTemperature
+from clutils.losses.entries import Entry, check_declared
 from clutils.losses.flatnce import FlatNCE
 from clutils.losses.hard_negative import HardNegative
 from clutils.losses.isogclr import ISogCLR

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from clutils import similarities
-from clutils.losses import catalogue
+from clutils.losses import entries
 from clutils.settings import (
     Declared,
     Setting,
@@ -100,7 +100,7 @@ class Loss(nn.Module, metaclass=Declared):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         collect(cls)
-        catalogue.document(cls)
+        entries.document(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         demand_known(self, name, value)
@@ -331,7 +331,7 @@ class Loss(nn.Module, metaclass=Declared):
 
     def _repr_markdown_(self) -> str:
         """Card for a notebook's cell: formula, hyper-parameters as they are now, source."""
-        return catalogue.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
+        return entries.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
 
     @classmethod
     def example(cls) -> list[str]:

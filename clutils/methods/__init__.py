@@ -9,7 +9,7 @@ The defaults of BarlowTwins, VICReg, MoCoV3 and LeJEPA were not chosen by runs; 
 that went, is on record (`benchmarks/evidence.py further_methods`) and in notebook 11.
 """
 
-from clutils.losses.catalogue import Entry, check_declared
+from clutils.losses.entries import Entry, check_declared
 from clutils.methods.barlow_twins import BarlowTwins
 from clutils.methods.base import Method
 from clutils.methods.bgrl import BGRL

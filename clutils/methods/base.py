@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clutils import encoders, losses, processes, similarities
 from clutils.data.kinds import KINDS, Kind
-from clutils.losses.catalogue import card, document
+from clutils.losses.entries import card, document
 from clutils.settings import Declared, Setting, bind, check, collect, demand_known, setting
 
 Augment = Callable[..., Tensor]

@@ -10,7 +10,7 @@ import torch
 
 from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
-from clutils.losses.catalogue import check_declared
+from clutils.losses.entries import check_declared
 from clutils.settings import setting
 from tests.losses.beside_loops import a_batch, a_queue, each_way, with_labels
 from tests.losses.inputs import SETTINGS, close, embeddings, fails, one_each, similarities

@@ -11,7 +11,7 @@ from torch import nn
 
 from clutils import data, losses, methods, training, views
 from clutils.encoders import Transformer
-from clutils.losses.catalogue import check_declared
+from clutils.losses.entries import check_declared
 from clutils.settings import setting
 from tests.methods.steps import built, slopes_of_views
 from tests.runs import DIGITS, GRAPHS, NETWORK, NoChance, advance, past, same, samples_for, small, weights

@@ -12,6 +12,7 @@ extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx.ext.autodoc", "sphinx.ext
 autodoc_default_options = {"members": True, "member-order": "bysource", "ignore-module-all": True}
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
+viewcode_follow_imported_members = False  # else a method taken from a class leads to that class's page
 python_use_unqualified_type_names = True
 
 nb_execution_mode = "off"  # `running` did that

@@ -176,9 +176,7 @@ def api_page(room: str) -> str:
     for name in ("", *(each for each in inner if not each.startswith("_"))):
         full = f"clutils.{room}.{name}".rstrip(".")
         heading = [f"## {name}"] if name else []
-        hidden = name and not inspect.ismodule(getattr(module, name, module))  # by a function of its name
-        index = "\n   :no-index:" if hidden else ""
-        parts += [*heading, f"```{{eval-rst}}\n.. automodule:: {full}{index}\n```"]
+        parts += [*heading, f"```{{eval-rst}}\n.. automodule:: {full}\n```"]
     return "\n\n".join(parts) + "\n"
 
 

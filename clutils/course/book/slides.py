@@ -292,7 +292,7 @@ def markdown(text: str) -> str:
 
     page = markdown2html_mistune(text)
     page = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", page)
-    page = re.sub(r'<a href="(?:\.\./|claims\.ipynb)[^>]*>(.*?)</a>', r"\1", page)  # no deck has these
+    page = re.sub(r'<a href="(?:\.\./|claims\.ipynb|simclr\.py)[^>]*>(.*?)</a>', r"\1", page)  # not in a deck
     return re.sub(r'href="(\d\d_\w+)\.ipynb', r'href="\1.html', page)
 
 
