@@ -245,6 +245,12 @@ def series(count: int, ordered: bool = True) -> list[dict[str, Any]]:
     ]
 
 
+def temperature(tau: float) -> str:
+    """Colour of a temperature, by its logarithm: cold blue at 0.02, hot orange at 2, the same everywhere."""
+    ramp = matplotlib.colors.LinearSegmentedColormap.from_list("temperature", (BLUE, "#8A5A94", VERMILLION))
+    return matplotlib.colors.to_hex(ramp((math.log10(tau) + 1.7) / 2))
+
+
 def legend_outside(ax: Axes, **options: Any) -> Legend:
     """A legend to the right of the axes, at half their height; options: of `Axes.legend`."""
     return ax.legend(**{"loc": "center left", "bbox_to_anchor": (1.0, 0.5), **options})

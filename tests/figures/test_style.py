@@ -48,6 +48,12 @@ def test_steps_of_one_quantity_are_one_colours_shades_from_light_to_dark():
     assert all(to_rgb(look["color"])[2] == max(to_rgb(look["color"])) for look in looks), "not all are blue"
 
 
+def test_a_temperature_has_one_colour_from_cold_blue_to_hot_orange():
+    colours = [to_rgb(style.temperature(tau)) for tau in (0.02, 0.1, 0.5, 2.0)]
+    assert all(a[0] < b[0] and a[2] > b[2] for a, b in pairwise(colours)), "redder and less blue, the hotter"
+    assert (style.temperature(0.02), style.temperature(2.0)) == (style.BLUE.lower(), style.VERMILLION.lower())
+
+
 def lines(ends, labels):
     """Lines from 0 to these heights, with their names."""
     _, ax = figures.new(5, 3)
