@@ -193,7 +193,7 @@ def rivals(name: str, batch: int) -> dict[str, Contender]:
     loss = built(name)
     if name in PLAIN:
         found["plain lines"] = lambda z1, z2: PLAIN[name](z1, z2, loss)
-    plain = loss.level == "similarity" and loss.against == "both views" and "index" not in loss.accepts
+    plain = loss.level == "similarity" and loss.comparison == "both views" and "index" not in loss.accepts
     if plain and name not in ("SupCon", "SSCL"):  # called with labels here, and with mixes
         found["ready-made tables"] = lambda z1, z2: ready_made(z1, z2, loss)
     if name in LIGHTLY:

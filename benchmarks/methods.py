@@ -173,7 +173,7 @@ def share(options: argparse.Namespace) -> None:
 def comparing(run: training.Run) -> Callable[[], object]:
     """Calls of the loss in a step of the run's method: SimCLR once, BYOL and SimSiam in both directions."""
     z1, z2 = (torch.randn(run.settings.batch_size, run.method.out) for _ in range(2))
-    both = run.loss.against == "both views"
+    both = run.loss.comparison == "both views"
 
     def step() -> None:
         for _ in range(1 if both else 2):

@@ -401,8 +401,8 @@ def ruler(
     loss = copy.copy(loss)  # what a call leaves on it is of training
     loss.check_inputs = True
     loss.effective_temperature = None
-    anchors = loss.against in similarities.AGAINST
-    K = similarities.count(batch_size, loss.against, queue) if anchors else None
+    anchors = loss.comparison in similarities.COMPARISONS
+    K = similarities.count(batch_size, loss.comparison, queue) if anchors else None
     n = batch_size if queue is None else queue + 1
     name = f"{loss.name}({loss.extra_repr()})"
     if classes is not None:
@@ -502,7 +502,7 @@ def _of_vectors(loss: Any, batch: int, queue: int | None) -> tuple[float | None,
         with torch.no_grad():
             return float(loss(z1, z2, queue=None if queue is None else others))
 
-    if loss.against in ("whole batch", "features"):  # which say nothing of one anchor's similarities
+    if loss.comparison in ("whole batch", "features"):  # which say nothing of one anchor's similarities
         ones = torch.full((batch, batch), batch**-0.5, dtype=torch.float64)
         try:
             return None, value(ones, ones, ones), None

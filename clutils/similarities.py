@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-AGAINST = ("both views", "other view", "one way")  # whom an anchor of `two_views` has as negatives
+COMPARISONS = ("both views", "other view", "one way")  # whom `two_views` compares
 
 CHUNK = 2**18  # numbers of gathered keys at a time
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
@@ -150,18 +150,18 @@ def widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: Any) -> Pairs:
+def two_views(z1: Tensor, z2: Tensor, comparison: str = "both views", **further: Any) -> Pairs:
     """Two views of a batch, unit vectors (B, D) each: image i's positive is its own other view.
 
-    - against="both views": 2B anchors, each against the 2B - 2 views of other images (SimCLR)
-    - against="other view": 2B anchors, each against the B - 1 other images in the opposite view (CLIP)
-    - against="one way": of those the B of view 1 alone (N-pair)
+    - comparison="both views": 2B anchors, each against the 2B - 2 views of other images (SimCLR)
+    - comparison="other view": 2B anchors, each against the B - 1 other images in the opposite view (CLIP)
+    - comparison="one way": of those the B of view 1 alone (N-pair)
 
     Anchors are those of view 1, then those of view 2. Negatives are the other images in order, each in view 1
     and in view 2: `owners` says whose a column is. `Batch` says what changes who is compared: labels,
     extra_views or a queue.
     """
-    return Batch(z1, z2, **further).pairs(against)
+    return Batch(z1, z2, **further).pairs(comparison)
 
 
 @dataclass(frozen=True)
@@ -214,19 +214,21 @@ class Batch:
         drawn = [d.unflatten(0, (-1, images))[:, part].flatten(0, 1) for d in self.drawn]
         return replace(self, drawn=tuple(drawn), start=start, stop=stop)
 
-    def pairs(self, against: str = "both views") -> Pairs:
+    def pairs(self, comparison: str = "both views") -> Pairs:
         """Who is compared with whom: see `two_views`."""
-        if against not in AGAINST:
-            raise ValueError(f"two_views: against is {against!r}, but must be one of {', '.join(AGAINST)}")
+        if comparison not in COMPARISONS:
+            raise ValueError(
+                f"two_views: comparison is {comparison!r}, but must be one of {', '.join(COMPARISONS)}"
+            )
         if self.labels is not None:
             return self.by_label(self.labels)
         z1, z2 = self.anchors
         positives = (z1 * z2).sum(dim=1, keepdim=True)
         if self.queue is not None:
             return Pairs(positives, z1 @ self.queue.detach().T)
-        if against == "one way":
+        if comparison == "one way":
             return Pairs(positives, without_own(z1 @ self.second.T, len(z1), start=self.start))
-        if against == "other view":
+        if comparison == "other view":
             there = z1 @ self.second.T
             back = there.T if self.stop is None else z2 @ self.first.T
             table = torch.cat([there, back])
@@ -283,11 +285,11 @@ def among(keys: Tensor, i: Tensor, j: Tensor) -> Tensor:
     return torch.cat([(F.embedding(a, keys) * F.embedding(b, keys)).sum(dim=-1) for a, b in parts])
 
 
-def count(batch: int, against: str = "both views", queue: int | None = None) -> int:
+def count(batch: int, comparison: str = "both views", queue: int | None = None) -> int:
     """K, how many negatives an anchor has: of `two_views` of so many images, or the keys of a queue."""
     if queue is not None:
         return queue
-    return 2 * batch - 2 if against == "both views" else batch - 1
+    return 2 * batch - 2 if comparison == "both views" else batch - 1
 
 
 def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:

@@ -112,8 +112,8 @@ LOSSES = (
     Fault(
         "a chance level of one negative more",
         "clutils/similarities.py",
-        'return 2 * batch - 2 if against == "both views" else batch - 1',
-        'return 2 * batch - 1 if against == "both views" else batch - 1',
+        'return 2 * batch - 2 if comparison == "both views" else batch - 1',
+        'return 2 * batch - 1 if comparison == "both views" else batch - 1',
         "tests/methods/test_simclr.py::test_chance_is_log_of_2b_minus_1_for_nt_xent_and_each_losss_own_for_others",
     ),
     Fault(

@@ -86,10 +86,10 @@ def ruler(options: argparse.Namespace) -> int:
     print(f"{marks.loss}, {where}{of}")
     far = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
     far += f", in {marks.n - 1:,} dimensions or more"
-    works_on = f"it works on {loss.works_on}"
-    least = "not computed: no term of it is below 0" if marks.K is None else works_on
+    input_note = f"it works on {loss.input_note}"
+    least = "not computed: no term of it is below 0" if marks.K is None else input_note
     for name, value, when, why in (
-        ("chance", marks.chance, "all similarities are 0", works_on),
+        ("chance", marks.chance, "all similarities are 0", input_note),
         ("collapsed", marks.collapsed, "all embeddings are equal", "a constant feature has no correlation"),
         ("best reachable", marks.best, far, least),
         ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead", least),

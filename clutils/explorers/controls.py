@@ -26,7 +26,7 @@ def of_the_family(name: str) -> bool:
 def _why_not(name: str) -> str:
     """Why no page can show a loss; "" = one can."""
     if not of_the_family(name):
-        return f"works on {CLASSES[name].works_on}"
+        return f"works on {CLASSES[name].input_note}"
     return "" if name in WRITTEN else "has no formula in JavaScript yet (losses.js)"
 
 

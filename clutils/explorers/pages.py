@@ -205,7 +205,7 @@ def _described(name: str) -> dict[str, Any]:
     return {
         "title": style.title(name),
         "source": f"{entry.paper}, {entry.year}, {entry.equation}",
-        "opposite": entry.cls.against in ("other view", "one way"),
+        "opposite": entry.cls.comparison in ("other view", "one way"),
         "unbounded": entry.cls.unbounded,
         "labels": "labels" in entry.cls.accepts,
         "queue": "queue" in entry.cls.accepts,

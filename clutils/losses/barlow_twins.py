@@ -35,8 +35,8 @@ class BarlowTwins(Loss):
     """
 
     level = "batch"
-    works_on = "correlations of features over the whole batch: it has no anchors"
-    against = "features"
+    input_note = "correlations of features over the whole batch: it has no anchors"
+    comparison = "features"
     accepts = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
     off_diagonal: float = setting(

@@ -71,11 +71,11 @@ class Loss(nn.Module, metaclass=Declared):
     """
 
     level = "similarity"  # per_anchor is all of it
-    against = "both views"  # which pairs of a batch it compares: see similarities.two_views
+    comparison = "both views"  # which pairs of a batch it compares: see similarities.two_views
     unbounded = ""  # why it has no best value, in a clause; empty where it has one
-    adds = ""  # what it compares with beyond those pairs, for the catalogue
+    extra_negatives = ""  # what it compares with beyond those pairs, for the catalogue
     accepts: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
-    works_on = ""  # what a loss of another level needs beyond an anchor's similarities
+    input_note = ""  # what a loss of another level needs beyond an anchor's similarities
     normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
     effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
@@ -219,8 +219,8 @@ class Loss(nn.Module, metaclass=Declared):
         images, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
         if self.level == "batch":
             return images
-        views = 1 if queue is not None or self.against == "one way" else 2
-        columns = similarities.count(images, self.against, queue)
+        views = 1 if queue is not None or self.comparison == "one way" else 2
+        columns = similarities.count(images, self.comparison, queue)
         whole, part = (ON_A_GPU, ON_A_GPU) if batch.first.is_cuda else (WHOLE, PART)
         if self.block_size is None and views * images * columns <= whole:
             return images
@@ -320,7 +320,7 @@ class Loss(nn.Module, metaclass=Declared):
 
     def pair_up(self, batch: Batch) -> Any:
         """`compare` of prepared vectors, or of a block of them: what `formula` takes."""
-        return batch.pairs(self.against)
+        return batch.pairs(self.comparison)
 
     @property
     def name(self) -> str:
@@ -417,7 +417,7 @@ class Loss(nn.Module, metaclass=Declared):
         if self.level != "similarity":
             raise ValueError(
                 f"{self.name} is no function of an anchor's similarities (its level is {self.level!r}): it "
-                f"works on {self.works_on}. Call it with two views: loss(z1, z2)"
+                f"works on {self.input_note}. Call it with two views: loss(z1, z2)"
             )
 
     def checked(

@@ -34,7 +34,7 @@ class CLIP(Loss):
     (arXiv 2103.00020), figure 3; the start, 0.07, and the bound, 100, as a textbook gives them.
     """
 
-    against = "other view"
+    comparison = "other view"
     accepts = frozenset()
     in_batches = ("learned_scale",)
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"

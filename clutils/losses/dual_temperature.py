@@ -32,7 +32,7 @@ class DualTemperature(Loss):
     ratio: float = setting(
         1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0, about="second temperature over the first"
     )
-    against = "other view"
+    comparison = "other view"
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, ratio: float) -> Tensor:

@@ -37,14 +37,14 @@ class Entry:
         source = described, described.paper, described.year, described.equation
         if not hasattr(described, "level"):
             return cls(*source)
-        compares = COMPARES[described.against] + described.adds
+        compares = COMPARES[described.comparison] + described.extra_negatives
         return cls(*source, described.level, compares, tuple(sorted(described.accepts)))
 
 
 ASKED = ("paper", "year", "equation", "as_written")  # of a loss
 TAKEN = {"training", "generator", "learning_rate"}  # what torch, a step and a run call something else
 KNOWN = {  # what these of a loss may be
-    "against": frozenset(COMPARES),
+    "comparison": frozenset(COMPARES),
     "level": frozenset({"similarity", "feature", "batch"}),
     "accepts": frozenset({"queue", "labels", "extra_views", "index"}),
 }

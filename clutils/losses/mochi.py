@@ -35,7 +35,7 @@ class MoCHi(Loss):
     """
 
     level = "feature"
-    works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
+    input_note = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
     temperature: float = setting(TEMPERATURE, default=0.2)
     hardest: int = setting(
@@ -58,7 +58,7 @@ class MoCHi(Loss):
         about="mixes of the anchor and a negative",
     )
     generator: torch.Generator | None = None
-    adds = ", and against mixes of the hardest of them and of the anchor with them"
+    extra_negatives = ", and against mixes of the hardest of them and of the anchor with them"
 
     @staticmethod
     def as_written(q: Tensor, k: Tensor, queue: Tensor, temperature: float, *drawn: Tensor) -> Tensor:

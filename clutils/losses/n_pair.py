@@ -23,8 +23,8 @@ class NPair(Loss):
     """
 
     level = "feature"
-    works_on = "inner products of vectors that are not normalised"
-    against = "one way"
+    input_note = "inner products of vectors that are not normalised"
+    comparison = "one way"
     normalised = False
     unbounded = "it works on vectors of any length, and longer ones lower it further"
     accepts = frozenset()

@@ -33,9 +33,9 @@ class NNCLR(Loss):
     """
 
     level = "feature"
-    works_on = "vectors, since each is replaced by its nearest in a support set"
-    against = "other view"
-    adds = ", with the nearest vector of a queue in the anchor's place"
+    input_note = "vectors, since each is replaced by its nearest in a support set"
+    comparison = "other view"
+    extra_negatives = ", with the nearest vector of a queue in the anchor's place"
     paper, year, equation = "NNCLR (Dwibedi et al.)", 2021, "section 3.2"
     temperature: float = setting(TEMPERATURE, default=0.1)
 

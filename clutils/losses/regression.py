@@ -23,8 +23,8 @@ class Regression(Loss):
     """
 
     level = "batch"
-    works_on = "the two views of each image alone: it has no negatives"
-    against = "own view"
+    input_note = "the two views of each image alone: it has no negatives"
+    comparison = "own view"
     accepts = frozenset()
     paper, year, equation = "BYOL (Grill et al.), SimSiam", 2020, "eq. 2"
 

@@ -32,7 +32,7 @@ class SigLIP(Loss):
     section 3.2 as in the authors' trainer (big_vision, siglip.py); where t' and b begin as in OpenCLIP.
     """
 
-    against = "one way"  # each pair once: the other way they are the same
+    comparison = "one way"  # each pair once: the other way they are the same
     paper, year, equation = "SigLIP (Zhai et al.)", 2023, "section 3.2"
     temperature: float = setting(TEMPERATURE, default=0.1)
     bias: float = setting(-1e6, 1e6, "b", dial=(-20, 10, "even"), default=-10.0, about="added to each logit")

@@ -34,8 +34,8 @@ class SIGReg(Loss):
     """
 
     level = "batch"
-    works_on = "the distribution of a whole batch along random directions: it has no anchors"
-    against = "whole batch"
+    input_note = "the distribution of a whole batch along random directions: it has no anchors"
+    comparison = "whole batch"
     normalised = False
     accepts = frozenset({"extra_views"})
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg"

@@ -27,8 +27,8 @@ class Spectral(Loss):
     """
 
     level = "feature"
-    works_on = "inner products of vectors that are not normalised"
-    against = "one way"  # each pair once: the other way they are the same
+    input_note = "inner products of vectors that are not normalised"
+    comparison = "one way"  # each pair once: the other way they are the same
     normalised = False
     unbounded = "it works on vectors of any length, and longer ones lower it without end"
     accepts = frozenset()

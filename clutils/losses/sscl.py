@@ -59,7 +59,7 @@ class SSCL(Loss):
     )
     normalise: bool = setting(SWITCH, default=False, about="mixes have unit length")
     generator: torch.Generator | None = None
-    adds = ", and against mixes of the hardest of them"
+    extra_negatives = ", and against mixes of the hardest of them"
 
     @staticmethod
     def as_written(

@@ -40,8 +40,8 @@ class VICReg(Loss):
     """
 
     level = "batch"
-    works_on = "variances and covariances of features over the whole batch: it has no anchors"
-    against = "whole batch"
+    input_note = "variances and covariances of features over the whole batch: it has no anchors"
+    comparison = "whole batch"
     normalised = False
     accepts = frozenset()
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "eq. 6"

@@ -46,7 +46,7 @@ class Need(NamedTuple):
 
 OWN_VIEWS = Need(  # one of a reader's own need not say
     "compares the two views of an image alone",
-    lambda loss: getattr(loss, "against", "own view") == "own view",
+    lambda loss: getattr(loss, "comparison", "own view") == "own view",
 )
 SIMILARITIES = Need(  # which may then be of anything
     "is a function of an anchor's similarities", lambda loss: getattr(loss, "level", "") == "similarity"
@@ -287,7 +287,7 @@ class Method(nn.Module, metaclass=Declared):
 
     def negatives(self, batch_size: int) -> int:
         """How many an anchor has."""
-        return similarities.count(batch_size, getattr(self.loss, "against", "both views"))
+        return similarities.count(batch_size, getattr(self.loss, "comparison", "both views"))
 
     def check_batch(self, size: int) -> None:
         """Raise ValueError where the method can't take this many images a step."""

@@ -236,7 +236,7 @@ def test_each_row_of_the_matrix_is_its_anchors_pairs_shares_and_forces(kept):
         )
         s, n = of.gather(1, own[:, None]), of.gather(1, others)
         anchors = len(pairs.positives)  # of pairs taken one way: those of view 1
-        assert anchors == (B if loss.against == "one way" else 2 * B)
+        assert anchors == (B if loss.comparison == "one way" else 2 * B)
         assert_close(s[:anchors], pairs.positives, "positives")
         assert_close(
             n[:anchors].sort().values, pairs.negatives.sort().values, f"negatives of {state['loss']}"

@@ -38,7 +38,7 @@ def masked(loss: losses.Loss) -> None:
 def a_batch(loss: losses.Loss) -> None:
     """It compares whom the paper compares."""
     z1, z2 = embeddings(6, 5)
-    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), other_view=loss.against != "both views")
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), other_view=loss.comparison != "both views")
     _near(loss, loss(z1, z2), written(loss, rows).mean(), atol=1e-12)
 
 

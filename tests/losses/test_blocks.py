@@ -263,9 +263,9 @@ def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
     assert held[16] <= 16 * columns
     # what the whole table takes, so that the counter is seen to count; each way may have its own, and so
     # may what a loss mixes
-    ways = 2 if loss.against == "other view" else 1
+    ways = 2 if loss.comparison == "other view" else 1
     anchors = len(loss.compare(z1, z2).positives)
-    assert ways * held[WHOLE] >= anchors * similarities.count(128, loss.against)
+    assert ways * held[WHOLE] >= anchors * similarities.count(128, loss.comparison)
 
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])

@@ -367,7 +367,7 @@ def test_hyperparameters_are_plain_attributes_and_shown():
 def test_what_is_no_function_of_similarities_says_so_and_why(cls):
     loss, name = made(cls), cls.__name__
     assert loss.level in ("feature", "batch")
-    fails(lambda: loss.per_anchor(*similarities(4, 1, 6)), name, loss.level, loss.works_on)
+    fails(lambda: loss.per_anchor(*similarities(4, 1, 6)), name, loss.level, loss.input_note)
     fails(lambda: anatomy.forces(loss, *similarities(4, 1, 6)), name, loss.level)
     fails(lambda: descent.forces(loss, *embeddings(6, 2)), name, loss.level)
     fails(lambda: loss.chance(0), name, "0")
@@ -425,7 +425,7 @@ def of_the_package(name="Fresh", **body):
             {"training": setting(0, 1, default=1.0), "__annotations__": {"training": float}},
             "training is taken",
         ),
-        ({"against": "both view"}, r"Fresh\.against has 'both view', of both views, features, one way"),
+        ({"comparison": "both view"}, r"Fresh\.comparison has 'both view', of both views, features, one way"),
         ({"accepts": frozenset({"queue", "label"})}, r"Fresh\.accepts has 'label', of extra_views, index"),
         ({"level": "similarities"}, r"Fresh\.level has 'similarities', of batch, feature, similarity"),
     ],
