@@ -135,18 +135,13 @@ def part(whole: GraphSet, split: str) -> GraphSet:
 
 
 def adjacency_of(graph: nx.Graph) -> Tensor:
-    """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops.
+    """(n, n): 1 where there is an edge, in the order of the graph's nodes, without weights.
 
-    Of several edges between two nodes one counts. Raises ValueError for a directed graph.
+    Of several edges between two nodes one counts. A set refuses directed graphs and loops: `check_edges`.
     """
     import networkx as nx
 
-    if graph.is_directed():
-        raise ValueError(
-            "adjacency_of: the graph is directed; graph.to_undirected() makes edges go both ways"
-        )
-    counts = torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32))
-    return counts.clamp(max=1).fill_diagonal_(0)
+    return torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32)).clamp(max=1)
 
 
 def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:

@@ -1,5 +1,6 @@
 """Labels as users hold them (lists, tensors, arrays, a Series after a split) as indices of classes."""
 
+import re
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -17,6 +18,7 @@ SPLITS = {  # what a split is called: its role, 'train' or another
     **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("unlabeled", "unlabelled"), "unlabeled"),
 }
+_SPLIT = re.compile(rf"(?i)((public|private)[ _.-]?)?({'|'.join(SPLITS)})[ _.-]?(set|split|data|\d*)")
 
 
 def codes_of(
@@ -116,6 +118,6 @@ def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
 
 
 def names_of_splits(values: Any) -> bool:
-    """True where these texts are names of splits, as train and test, and so no classes."""
-    found = {value.strip().lower() for value in values if isinstance(value, str) and value.strip()}
-    return len(found) > 1 and found <= set(SPLITS)
+    """True where these texts are names of splits, as train and test or PublicTest, and no classes."""
+    found = {value.strip() for value in values if isinstance(value, str) and value.strip()}
+    return len(found) > 1 and all(map(_SPLIT.fullmatch, found))

@@ -1,4 +1,4 @@
-"""Graphs of a reader's own: networkx graphs, PyTorch Geometric's `Data`, pairs of nodes, or an edge list."""
+"""Graphs of a reader's own: networkx graphs, PyTorch Geometric's `Data`, or an edge list."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from torch.utils.data import Dataset
 
 from clutils.data import tables
 from clutils.data.downloads import human
-from clutils.data.graphs import MOST_NODES, Graph, of_size, packed
+from clutils.data.graphs import MOST_NODES, Graph, adjacency_of, of_size, packed
 from clutils.data.labels import codes_of
-from clutils.data.sets import GraphSet, asked, own_file, shortlist, text_of, whole_number
+from clutils.data.sets import GraphSet, asked, check_edges, own_file, shortlist, text_of, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,17 +27,12 @@ ATTRIBUTES, LABELS = (
     ("x", "features", "attributes"),
     ("y", "label", "class"),
 )  # what networkx's nodes may have
-ENDS = (  # what a file may call the two columns of its edges, beside other words
-    *(("source", "target"), ("source", "destination"), ("source", "dest"), ("from", "to"), ("src", "dst")),
-    *(("src", "dest"), ("src", "tgt"), ("start", "end"), ("head", "tail"), ("sender", "receiver")),
-    *(
-        ("sender", "recipient"),
-        ("parent", "child"),
-        ("citing", "cited"),
-        ("follower", "followee"),
-        ("u", "v"),
-    ),
-    ("i", "j"),
+ENDS = (  # words that a file may call the first, and the second, end of an edge by
+    {*("source", "src", "from", "start", "head", "sender", "parent", "citing", "follower", "u", "i")},
+    {
+        *("target", "tgt", "destination", "dest", "dst", "to", "end", "tail", "receiver", "recipient"),
+        *("child", "cited", "followee", "v", "j"),
+    },
 )
 NO_ENDS = {"weight", "time", "date", "year", "type", "count", "label", "degree", "value", "score"}
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -54,45 +49,32 @@ def graph_set(
     """A `GraphSet`: of a list of graphs, which are the samples; of one graph, whose nodes are.
 
     - graphs: a list, an iterator, or a dataset or batch of PyTorch Geometric; or one graph. Each is a
-      networkx graph; an object with `edge_index` (2, E) and perhaps `x` (n, F) and `y`, as
-      PyTorch Geometric's Data (which need not be installed); or a tuple (edges, features) or (edges,
-      features, label). There edges are pairs (E, 2) of numbers from 0, each named once or both ways, and
-      features (n, F), or only n
+      networkx graph, or an object with `edge_index` (2, E) and perhaps `x` (n, F) and `y`, as PyTorch
+      Geometric's Data (which need not be installed)
     - labels: one a graph, or a node of the one graph: whole numbers, or names, as of `vector_set`. None:
-      those that the graphs have, `y`, the tuple's label, or networkx's attribute "y", "label" or "class" of
-      graph or node
+      those that the graphs have, `y`, or networkx's attribute "y", "label" or "class" of graph or node
     - attributes of networkx's nodes: the attribute "x", "features" or "attributes". Where there are none,
       a node's one attribute is 1; in one graph each node is its own
     - most_nodes: of a graph; None = 128, of one graph 5,000. Memory grows with its square
 
-    Edges go both ways, have no weight, and no node is its own neighbour. Raises ValueError, naming graph and
-    mend, where they do not; where graphs have more nodes, or not the same number of attributes.
+    Edges go both ways, have no weight, and no node is its own neighbour. Raises ValueError, naming the graph,
+    where they do not; where graphs have more nodes, or not the same number of attributes.
 
     >>> own = data.graph_set([networkx.cycle_graph(6), networkx.path_graph(6)], ["ring", "path"])
     """
     if hasattr(graphs, "to_data_list"):  # a Batch of PyTorch Geometric
         graphs = graphs.to_data_list()
-    elif isinstance(graphs, Dataset | Iterator) or _of_graphs(graphs):
-        graphs = list(graphs)
-    one = not isinstance(graphs, list)
-    every = [graphs] if one else list(graphs)
-    if not every:
-        raise ValueError("graph_set: graphs is empty, but must hold two graphs or more")
-    if len(every) == 1 and not one:
-        raise ValueError("graph_set: graphs holds one graph: give it alone, and its nodes are the samples")
-    found = [
-        _one(f"graph {at} of {len(every)}" if not one else "the graph", each) for at, each in enumerate(every)
-    ]
+    one = not isinstance(graphs, list | tuple | Iterator | Dataset)
+    every: list[Any] = [graphs] if one else list(graphs)
+    number = len(every)
+    if number < 2 and not one:
+        mend = "one is given alone, and its nodes are the samples"
+        raise ValueError(f"graph_set: graphs holds {number} graphs, but must hold two or more; {mend}")
     most = (MOST_OF_ONE if one else MOST_NODES) if most_nodes is None else most_nodes
-    for at, (_, adjacency, _) in enumerate(found):
-        if not (n := len(adjacency)):
-            raise ValueError(f"graph_set: graph {at} has no nodes")
-        if n > most:
-            size = human(len(found) * n * n * 4)
-            raise ValueError(
-                f"graph_set: graph {at} has {n:,} nodes, more than {most:,}: most_nodes={n} takes it, "
-                f"and {size} of memory"
-            )
+    found = [
+        _one("the graph" if one else f"graph {at} of {number}", graph, most, number)
+        for at, graph in enumerate(every)
+    ]
     given = [label for *_, label in found]
     if labels is None and one:
         labels = given[0]
@@ -102,7 +84,8 @@ def graph_set(
             raise ValueError(f"graph_set: graph {without[0]} of {len(given)} has no label, others have")
         labels = None if without else given
     notes = ["weights and attributes of edges are left out"] if any(map(_weighted, every)) else []
-    if left := sorted({name for graph in every for name in _of_no_use(graph)}):
+    of_nodes = {str(name) for graph in every for _, own in _nodes(graph) for name in own}
+    if left := sorted(of_nodes - {*ATTRIBUTES, *LABELS}):
         notes.append(f"attributes of nodes left out: {shortlist(left)}")
     return _set("graph_set", [each[:2] for each in found], labels, class_names, "; ".join([source, *notes]))
 
@@ -192,16 +175,14 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     if len(frame.columns) < 2:
         raise ValueError(f"{name}: line {numbers[0]} is {lines[numbers[0] - 1]!r}, but must name two nodes")
     titles, notes = frame.iloc[0].tolist(), []
-    if _is_heading(titles, frame.iloc[1:]):
+    at = _ends_of(name, titles, frame.iloc[1:])
+    if at is not None:
         frame, numbers = frame.iloc[1:], numbers[1:]
-        at = _ends_of(name, titles)
         if left := [title or "a column without a name" for k, title in enumerate(titles) if k not in at]:
             notes.append(f"ends: {titles[at[0]]!r} and {titles[at[1]]!r}; left out: {', '.join(left)}")
-    else:
-        at = (0, 1)
-        if len(titles) > 2:
-            _demand_weights(name, frame)
-            notes.append("weights are left out")
+    elif len(titles) > 2:
+        notes.append("weights are left out")
+    at = at or (0, 1)
     pair = frame.iloc[:, list(at)].apply(_plain_numbers)
     if (empty := (pair == "").any(axis=1)).any():
         line = numbers[int(empty.to_numpy().argmax())]
@@ -215,82 +196,53 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     return list(pair[~loops].itertuples(index=False, name=None)), notes
 
 
-def _is_heading(titles: Sequence[str], below: pd.DataFrame) -> bool:
-    """True where a first line names the columns: ends, a column without a name, or words above numbers."""
-    if (
-        not len(below)
-        or (below == np.array(titles)).to_numpy().any()
-        or set(titles) & set(below.to_numpy().flat)
-    ):
-        return "" in titles and len(below) > 0
-    if "" in titles or any(title.startswith("Unnamed: ") for title in titles):
-        return True
-    if _pairs(titles):
-        return len(titles) > 2 or not all(len(title) == 1 for title in titles)  # u and v may be nodes
-    for at, title in enumerate(titles):
-        if any(map(str.isdigit, title)) != bool(re.fullmatch(NUMBER, title)):
-            continue  # a name with digits
-        numbers = below.iloc[:, at].str.fullmatch(NUMBER)
-        if numbers.all() and not re.fullmatch(NUMBER, title):
-            return True
-    return False
+def _ends_of(name: str, titles: Sequence[str], below: pd.DataFrame) -> tuple[int, int] | None:
+    """The two columns that a first line calls the ends of an edge; None where that line is an edge itself.
 
+    It is one where its cells are numbers above numbers, or names that come again below, in two columns, or
+    three with weights in the last that do not count the lines. Raises ValueError where neither is clear.
+    """
+    import pandas as pd
 
-def _pairs(titles: Sequence[str]) -> list[tuple[int, int]]:
-    """The columns that a heading calls the two ends of an edge: all pairs that may be."""
     plain = [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower() for title in titles]
     words = [set(re.findall(r"[^\W\d_]+", title)) for title in plain]
-    found = [
+    stems = [re.fullmatch(r"(.+?)[ _.-]?([12abij])", title) for title in plain]
+    pairs = [
         (a, b)
-        for first, second in ENDS
-        for a, one in enumerate(words)
-        for b, other in enumerate(words)
-        if first in one and second in other and not (one | other) & NO_ENDS
+        for a, one in enumerate(stems)
+        for b, other in enumerate(stems)
+        if not (words[a] | words[b]) & NO_ENDS
+        and (
+            (words[a] & ENDS[0] and words[b] & ENDS[1])
+            or (one and other and one[1] == other[1] and one[2] + other[2] in ("12", "ab", "ij"))
+        )
     ]
-    ended = [re.fullmatch(r"(.*?)[ _.-]?([12abij])", title) for title in plain]
-    for a, one in enumerate(ended):
-        for b, other in enumerate(ended):
-            if one and other and one[1] == other[1] and f"{one[2]}{other[2]}" in ("12", "ab", "ij"):
-                found += [(a, b)] * (bool(one[1]) and not words[a] & NO_ENDS)
-    return list(dict.fromkeys(found))
-
-
-def _ends_of(name: str, titles: Sequence[str]) -> tuple[int, int]:
-    """The two columns of the ends. Raises ValueError where a heading does not say which they are."""
-    pairs = _pairs(titles)
     named = [at for at, title in enumerate(titles) if not tables.NAMELESS.fullmatch(title)]
-    if len(pairs) == 1:
+    numbers = [
+        at for at in range(len(titles)) if len(below) and below.iloc[:, at].str.fullmatch(NUMBER).all()
+    ]
+    words_above = any(not re.fullmatch(NUMBER, titles[at]) for at in numbers[:2] if at in named)
+    if len(below) == 0 and len(titles) == 2:
+        return None
+    again = bool(set(titles[:2]) & set(below.iloc[:, :2].to_numpy().flat))
+    if not again and len(pairs) == 1:
         return pairs[0]
-    if not pairs and len(named) == 2:
-        return named[0], named[1]
+    if len(named) < len(titles) or (words_above and not again):
+        if len(named) == 2 and not pairs:
+            return named[0], named[1]
+    elif again or {0, 1} <= set(numbers):
+        first = pd.to_numeric(below.iloc[:, 0], errors="coerce")
+        counts = len(titles) == 3 and len(first) > 1 and (first.diff().iloc[1:] == 1).all()
+        if len(titles) == 2 or (len(titles) == 3 and 2 in numbers and not counts):
+            return None
     raise ValueError(
-        f"{name}: its first line names {', '.join(map(repr, titles))}, but not which two are the "
-        "ends of an edge: "
-        "call these 'source' and 'target', and no other"
+        f"{name}: its first line, {', '.join(map(repr, titles))}, does not say which two columns are the "
+        "ends of an edge: add a line source,target, with a word for each further column"
     )
 
 
-def _demand_weights(name: str, frame: pd.DataFrame) -> None:
-    """Raise ValueError unless columns without a heading are two ends and a weight."""
-    import pandas as pd
-
-    cells, (_, width) = frame.iloc[0].tolist(), frame.shape
-    counts = pd.to_numeric(frame.iloc[:, 0], errors="coerce").diff().iloc[1:].eq(1)
-    why = "" if width == 3 else f"{width} columns"
-    if not why and not frame.iloc[:, 2].str.fullmatch(NUMBER).all():
-        why = "a third column that is no weight"
-    if not why and len(counts) > 1 and counts.all():
-        why = "a first column that counts the lines"
-    if why:
-        raise ValueError(
-            f"{name}: its lines, the first {cells}, have {why} and no first line that names them: "
-            "add one, as "
-            "source,target,weight, or leave only the two ends"
-        )
-
-
 def _plain_numbers(column: pd.Series) -> pd.Series:
-    """Names of nodes as text, '1.0' as '1' where all are whole numbers, which pandas writes so.""" ""
+    """Names of nodes as text, '1.0' as '1' where all are whole numbers, which pandas writes so."""
     whole = column.str.fullmatch(r"-?\d+(\.0+)?")
     return column.str.replace(r"\.0+$", "", regex=True) if whole.all() else column
 
@@ -316,10 +268,8 @@ def read_graphs(path: str) -> GraphSet:
             edges = [(node, other) for node, row in enumerate(own) for other in row[2:]]
             if nodes < 1 or any(row[1] != len(row) - 2 for row in own):
                 raise ValueError("it needs nodes, each a line with tag, degree and as many neighbours")
-            adjacency = _adjacency("it", edges, nodes, both=False)
-            if not torch.equal(adjacency, adjacency.T):
-                a, b = (adjacency > adjacency.T).nonzero()[0].tolist()
-                raise ValueError(f"node {a} names {b} as a neighbour, but {b} does not name {a}")
+            adjacency = _adjacency("it", edges, nodes)
+            check_edges(torch.cat([torch.ones(nodes, 2), adjacency], dim=1)[None], "it")
             graphs.append((torch.tensor([row[0] for row in own]), adjacency))
             labels.append(label)
             at += 1 + nodes
@@ -337,115 +287,59 @@ def read_graphs(path: str) -> GraphSet:
     return of_size(full, labels, file.name, (), most)
 
 
-def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
+def _one(who: str, graph: Any, most: int, number: int) -> tuple[Tensor | None, Tensor, Any]:
     """A graph's attributes (n, F), None where it has none, adjacency (n, n), and its label or labels."""
-    if hasattr(graph, "edge_index"):
-        return _of_geometric(who, graph)
-    if hasattr(graph, "adj") and hasattr(graph, "nodes"):
-        return _of_networkx(who, graph)
-    if isinstance(graph, tuple) and len(graph) in (2, 3):
-        return _of_pairs(who, *graph)
-    raise ValueError(
-        f"graph_set: {who} is {type(graph).__name__}, but must be a networkx graph, an object with "
-        "edge_index as PyTorch Geometric's Data, or a tuple (edges, features, label); of an adjacency A, "
-        "networkx.from_numpy_array(A) makes one"
-    )
+    of_networkx = hasattr(graph, "adj") and hasattr(graph, "nodes")
+    if not of_networkx and getattr(graph, "edge_index", None) is None:
+        raise ValueError(
+            f"graph_set: {who} is {type(graph).__name__}, but must be a networkx graph, or an object with "
+            "edge_index as PyTorch Geometric's Data; of pairs of nodes networkx.Graph(pairs) makes one, of "
+            "an adjacency A networkx.from_numpy_array(A)"
+        )
+    x, y = (None, None) if of_networkx else (getattr(graph, "x", None), getattr(graph, "y", None))
+    if of_networkx:
+        n = len(graph)
+    else:
+        n = len(x) if x is not None else getattr(graph, "num_nodes", None) or int(graph.edge_index.max()) + 1
+    if not 0 < n <= most:
+        mend = f": most_nodes={n} takes it, and {human(number * n * n * 4)} of memory" if n else ""
+        raise ValueError(f"graph_set: {who} has {n:,} nodes, but must have 1 to {most:,}{mend}")
+    if not of_networkx:
+        y = None if y is None else torch.as_tensor(y)
+        y = y if y is None else y.item() if y.numel() == 1 else y.squeeze(-1)
+        adjacency = _adjacency(who, torch.as_tensor(graph.edge_index).T, n)
+        return None if x is None else _rows(who, x, n), adjacency, y
+    own = {name: [node.get(name) for _, node in _nodes(graph)] for name in (*ATTRIBUTES, *LABELS)}
+    some = {name: values for name, values in own.items() if any(value is not None for value in values)}
+    title = next((name for name in ATTRIBUTES if name in some), None)
+    attributes = None if title is None else _rows(who, some[title], n)
+    label = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
+    of_nodes = next((some[name] for name in LABELS if name in some), None)
+    return attributes, adjacency_of(graph), of_nodes if label is None else label
 
 
-def _of_graphs(given: Any) -> bool:
-    """True where a tuple holds graphs, and is not one itself."""
-    return isinstance(given, tuple) and all(
-        hasattr(each, "edge_index") or hasattr(each, "adj") for each in given
-    )
+def _nodes(graph: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Nodes of a networkx graph with their attributes; of others none."""
+    return list(graph.nodes(data=True)) if hasattr(graph, "adj") else []
 
 
 def _weighted(graph: Any) -> bool:
     if hasattr(graph, "edge_index"):
         return any(getattr(graph, name, None) is not None for name in ("edge_weight", "edge_attr"))
-    return hasattr(graph, "adj") and any(own for *_, own in graph.edges(data=True))
+    return any(own for *_, own in graph.edges(data=True))
 
 
-def _of_no_use(graph: Any) -> set[str]:
-    """Names of what networkx's nodes have and nobody reads, as the karate club's "club"."""
-    if not hasattr(graph, "adj"):
-        return set()
-    return {str(name) for _, own in graph.nodes(data=True) for name in own} - {*ATTRIBUTES, *LABELS}
-
-
-def _of_networkx(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
-    if graph.is_directed():
-        raise ValueError(f"graph_set: {who} is directed: graph.to_undirected() makes edges go both ways")
-    nodes = list(graph.nodes)
-    place, adjacency = {node: at for at, node in enumerate(nodes)}, torch.zeros(len(nodes), len(nodes))
-    for a, b in graph.edges():
-        if a == b:
-            mend = "graph.remove_edges_from(list(networkx.selfloop_edges(graph))) takes such edges out"
-            raise ValueError(f"graph_set: {who} ties node {a!r} to itself: {mend}")
-        adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
-    own = {name: [graph.nodes[node].get(name) for node in nodes] for name in (*ATTRIBUTES, *LABELS)}
-    title = next((name for name in ATTRIBUTES if any(value is not None for value in own[name])), None)
-    if title and None in own[title]:
-        raise ValueError(
-            f"graph_set: {who}: node {nodes[own[title].index(None)]!r} has no {title!r}, others have"
-        )
-    attributes = None if title is None else _rows(who, own[title], len(nodes))
-    label = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
-    of_nodes = next((own[name] for name in LABELS if any(value is not None for value in own[name])), None)
-    return attributes, adjacency, of_nodes if label is None else label
-
-
-def _of_geometric(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
-    edges, x, y = graph.edge_index, getattr(graph, "x", None), getattr(graph, "y", None)
-    number = getattr(graph, "num_nodes", None)
-    if edges is None:
-        raise ValueError(f"graph_set: {who} has no edge_index")
-    if edges.ndim != 2 or len(edges) != 2:
-        raise ValueError(f"graph_set: {who} has an edge_index of {tuple(edges.shape)}, but must have (2, E)")
-    n = len(x) if x is not None else number if number is not None else int(edges.max()) + 1
-    adjacency = _adjacency(who, torch.as_tensor(edges).T, int(n), both=False)
-    if not torch.equal(adjacency, adjacency.T):
-        mend = "torch_geometric.utils.to_undirected(edge_index) makes edges go both ways"
-        raise ValueError(f"graph_set: {who} is directed: {mend}")
-    if y is not None:
-        y = torch.as_tensor(y)
-        y = y.item() if y.numel() == 1 else y.squeeze(-1)
-    return None if x is None else _rows(who, x, int(n)), adjacency, y
-
-
-def _of_pairs(who: str, edges: Any, features: Any, label: Any = None) -> tuple[Tensor | None, Tensor, Any]:
-    if isinstance(features, int):
-        return None, _adjacency(who, edges, features), label
-    x = _rows(who, features, None)
-    return x, _adjacency(who, edges, len(x)), label
-
-
-def _adjacency(who: str, edges: Any, n: int, both: bool = True) -> Tensor:
-    """(n, n) of pairs (E, 2); both: a pair named once is an edge both ways."""
-    try:
-        given = np.asarray(_array(edges if hasattr(edges, "shape") else list(edges)), np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"graph_set: {who} has edges that are no pairs of numbers: {error}") from error
-    given = given.reshape(-1, 2) if given.size == 0 else given
-    if given.ndim != 2 or given.shape[1] != 2:
-        mend = ": edges.T has" if given.ndim == 2 and len(given) == 2 else ""
-        raise ValueError(f"graph_set: {who} has edges {given.shape}, but must have pairs (E, 2){mend}")
-    if (given != np.floor(given)).any():
-        wrong = given[given != np.floor(given)][0]
-        raise ValueError(f"graph_set: {who} has an edge of node {wrong:g}, but nodes are 0 to {n - 1}")
-    ends = torch.from_numpy(given.astype(np.int64))
+def _adjacency(who: str, edges: Any, n: int) -> Tensor:
+    """(n, n) of pairs (E, 2), each an edge from the first to the second."""
+    ends = torch.as_tensor(edges).reshape(-1, 2) if len(edges) == 0 else torch.as_tensor(edges)
+    if ends.ndim != 2 or ends.shape[1] != 2 or (len(ends) and ends.is_floating_point()):
+        came = f"{tuple(ends.T.shape)} {ends.dtype}"
+        raise ValueError(f"graph_set: {who} has edges {came}, but must have whole numbers (2, E)")
     if len(ends) and (ends.min() < 0 or ends.max() >= n):
         wrong = int(ends.min() if ends.min() < 0 else ends.max())
         raise ValueError(f"graph_set: {who} has an edge of node {wrong}, but nodes are 0 to {n - 1}")
-    if (loops := ends[:, 0] == ends[:, 1]).any():
-        node = int(ends[loops][0, 0])
-        mend = "edges = edges[edges[:, 0] != edges[:, 1]]"
-        if not both:
-            mend = "torch_geometric.utils.remove_self_loops(edge_index)[0]"
-        raise ValueError(f"graph_set: {who} ties node {node} to itself: {mend} takes such edges out")
     adjacency = torch.zeros(n, n)
-    adjacency[ends[:, 0], ends[:, 1]] = 1
-    if both:
-        adjacency[ends[:, 1], ends[:, 0]] = 1
+    adjacency[ends[:, 0].long(), ends[:, 1].long()] = 1
     return adjacency
 
 

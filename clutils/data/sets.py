@@ -290,11 +290,15 @@ def check_edges(graphs: Tensor, who: str) -> None:
     loops = adjacency.diagonal(dim1=1, dim2=2) != 0
     one_way = (adjacency - adjacency.transpose(1, 2)).abs() > 1e-6 * adjacency.abs().amax()
     for found, what, mend in (
-        (loops, "has loops at {} nodes", "A.fill_diagonal_(0) of the adjacency A takes them out"),
+        (
+            loops,
+            "has loops at {} nodes",
+            "A.fill_diagonal_(0) of the adjacency A takes them out, or networkx.selfloop_edges finds them",
+        ),
         (
             one_way,
             "is directed: {} entries differ from their mirror",
-            "torch.maximum(A, A.T) of the adjacency A makes edges go both ways",
+            "torch.maximum(A, A.T) of the adjacency A makes edges go both ways, or graph.to_undirected()",
         ),
     ):
         if found.any():

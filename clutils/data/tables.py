@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zipfile
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clutils.data.downloads import human
 from clutils.data.labels import SIGNS, as_array, codes_of, names_of_splits
 from clutils.data.sets import VectorSet, asked, own_file, shortlist, text_of
 from clutils.settings import did_you_mean, one_of, within
@@ -41,13 +40,11 @@ NUMBERED = re.compile(r"(?i:(.*[ _.-])?(index|idx|id|row|rownames?|level_\d))|.*
 PARTS = re.compile(r"(?i)split|fold|partition|subset|(is_?)?(train|test|val)(ing|idation)?")
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
 MISSING_NAMES = ("", "nan", "NaN", "<NA>")  # 'none' and 'NA' may be names of classes
-DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d+)?(e[+-]?\d+)?", re.IGNORECASE)  # 1,5 or 1.234,5
-THOUSANDS = re.compile(r" *[+-]?\d{1,3}(\.\d{3})+(,\d+)? *")  # 1.234 or 1.234,5
+MARKED = re.compile(r" *[+-]?[\d.,]*\d *")  # a number with marks, as 1,5 or 1.234,5
 MOST_VALUES = 64  # of a category
 MOST_ROWS = 10  # of a toy, whose categories need not repeat
 FEW = 100  # different whole numbers that may be classes
 SEED = 0  # of which rows are the test part
-UNPACKED, PACKED = 1 << 30, 100  # bytes of an archive that are always read, and how often it may be unpacked
 
 
 class Table(NamedTuple):
@@ -121,7 +118,10 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     """
     path, wanted = asked(path, ("label", "test", "decimal"))
     name, label = f"vectors:array:{path}", wanted.get("label")
-    test = _share(name, wanted["test"]) if "test" in wanted else None
+    try:
+        test = float(wanted["test"]) if "test" in wanted else None
+    except ValueError as error:
+        raise ValueError(f"{name}: test is {wanted['test']!r}, but must be a share, as 0.25") from error
     file = own_file("vectors:array", path, "train")
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -143,7 +143,8 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
 def frame_of(name: str, file: Path, label: str | None = None, decimal: str = ".", ids: bool = False) -> Any:
     """A text file's columns by `pandas.read_csv`, titled '1', '2', ... where the file has no titles.
 
-    ids: the first column that has a title is kept as text. Raises ValueError, quoting pandas.
+    The column of the labels and, with `ids`, the first that has a title are kept as text. Raises ValueError,
+    quoting pandas, and where a first line may be titles or a row.
     """
     import pandas as pd
 
@@ -151,38 +152,35 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
     first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
     mark = delimiter_of(first)
     rows = [line.split() if mark == r"\s+" else next(csv.reader([line], delimiter=mark)) for line in first]
-    named = bool(rows) and _are_names(*(rows if len(rows) > 1 else (rows[0], ())))
-    options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "skipinitialspace": True}
+    named = bool(rows) and _is_heading(name, rows, label)
+    # without index_col pandas would take the first field of longer lines as the row's name
+    options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "index_col": False}
     try:
         titles = list(pd.read_csv(io.StringIO(text), nrows=0 if named else 1, **options).columns)
         shown = [str(title) if named else str(title + 1) for title in titles]
-        if len(rows) > 1 and len(rows[1]) > len(
-            titles
-        ):  # pandas would take the first field as the row's name
-            raise ValueError(
-                f"{name}: the first line, {first[0][:60]!r}, names {len(titles)} columns, the "
-                f"second has {len(rows[1])}"
+        kept = [at for at in (label_column(name, shown, label),) if at is not None]
+        if ids:
+            kept.append(next((at for at, title in enumerate(shown) if not NAMELESS.fullmatch(title)), 0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text),
+                converters={titles[at]: str.strip for at in kept},
+                na_values=["?"],
+                decimal=decimal,
+                skipinitialspace=True,
+                low_memory=False,
+                **options,
             )
-        at = label_column(name, shown, label)
-        kept = next((k for k, title in enumerate(shown) if not NAMELESS.fullmatch(title)), 0) if ids else at
-        gone = [*MISSING, *(f(word) for f in (str.upper, str.title) for word in MISSING), "N/a", "NaN", "NaT"]
-        frame = pd.read_csv(
-            io.StringIO(text),
-            dtype={} if kept is None else {titles[kept]: str},
-            na_values={title: MISSING_NAMES if k == kept else gone for k, title in enumerate(titles)},
-            keep_default_na=False,
-            decimal=decimal,
-            low_memory=False,
-            **options,
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, OverflowError) as error:
         raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
-    frame = frame.set_axis(shown, axis=1).dropna(how="all")  # as lines of marks alone, which Excel leaves
-    for title in frame.select_dtypes(exclude="number") if decimal == "," else ():
-        if wrong := next(filter(THOUSANDS.fullmatch, frame[title].dropna().astype(str)), None):
+    frame = frame.set_axis(shown, axis=1)
+    frame = frame[(frame.notna() & (frame != "")).any(axis=1)]  # lines of marks alone, which Excel leaves
+    for title in frame.select_dtypes(exclude="number").columns.difference([shown[at] for at in kept]):
+        if decimal == "," and frame[title].dropna().astype(str).str.fullmatch(MARKED).mean() >= 0.9:
             raise ValueError(
-                f"{name}: column {title!r} holds {wrong!r}, a mark between thousands, it seems: "
-                'data.vector_set(pandas.read_csv(..., decimal=",", thousands=".")) reads it'
+                f"{name}: column {title!r} holds {frame[title].dropna().iloc[0]!r}, with a mark between "
+                'thousands, it seems: pandas.read_csv(..., decimal=",", thousands=".") reads such numbers'
             )
     if not len(frame):
         raise ValueError(f"{name} holds no row of numbers below its first line, {first[0][:60]!r}")
@@ -195,9 +193,7 @@ def delimiter_of(first: Sequence[str]) -> str:
         widths = {len(row) for row in csv.reader(first, delimiter=mark)}
         if len(widths) == 1 and widths != {1}:
             return mark
-    if mark := next((mark for mark in ",;\t" if first and mark in first[0]), ""):
-        return mark
-    return r"\s+" if len({len(line.split()) for line in first} - {1}) == 1 else ","
+    return next((mark for mark in ",;\t" if first and mark in first[0]), r"\s+")
 
 
 def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None) -> Table:
@@ -213,7 +209,7 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
     columns = [frame.iloc[:, at] for at in range(len(fields))]
     if not fields or not len(frame):
         raise ValueError(f"{name}: the table is {frame.shape}, but must have rows and columns")
-    notes, given = [], labels is not None
+    given = labels is not None
     if given:
         _demand_same_order(name, frame, labels)
     at_label = label_column(name, fields, "" if given and label is None else label)
@@ -225,14 +221,13 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
             continue
         if NAMELESS.fullmatch(title):
             left.append("a column without a name")
-        elif NUMBERED.fullmatch(title) and _all_different(values):
+        elif NUMBERED.fullmatch(title) and values.dtype.kind in "iu" and values.is_unique:
             left.append(f"row numbers, {title!r}")
         elif PARTS.fullmatch(title) or names_of_splits(values):
             raise ValueError(
-                f"{name}: column {title!r} holds {shortlist(sorted(map(str, values.unique())))}, "
-                "the part that a row "
-                "belongs to, which is neither a feature nor a class: take the rows of one part and "
-                "leave it out"
+                f"{name}: column {title!r} holds {shortlist(sorted(map(str, values.unique())))}, the part "
+                "that a row belongs to, which is neither a feature nor a class: take the rows of one part "
+                "and leave it out"
             )
         else:
             kept.append(at)
@@ -240,23 +235,18 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
         raise ValueError(f"{name}: {', '.join(map(repr, fields))} are its columns, none of them a feature")
     known = labels is not None or label is not None
     parts = [_feature(name, fields[at], columns[at], known) for at in kept]
-    has = (
-        f"labels: {fields[at_label]!r}" if at_label is not None else "labels given" if given else "no labels"
-    )
-    notes += [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
-    if labels is not None:
-        texts = as_array(labels).ravel().astype(str).tolist()  # of another shape: see `codes_of`
-        notes += [
+    has = "labels given" if given else "no labels"
+    notes = [
+        f"columns: {shortlist([fields[at] for at in kept], 20)}",
+        has if at_label is None else f"labels: {fields[at_label]!r}",
+        *(
             f"{fields[at]!r} tells the labels: it has one value for each class"
             for at in kept
-            if _tells(columns[at].astype(str).tolist(), texts)
-        ]
-    elif label is None:
-        coded = [at for at in kept if _may_be_labels(columns[at])]
-        if 0 < len(coded) < len(kept) / 2 and {kept[0], kept[-1]} & set(coded):
-            title = fields[coded[-1] if kept[-1] in coded else coded[0]]
-            notes.append(f"if {title!r}, a few whole numbers, holds labels: {labelled(name, title)}")
-    notes += [f"{fields[at]!r} counts the rows" for at in kept if _counts_rows(columns[at])]
+            if labels is not None and _tells(columns[at], labels)
+        ),
+    ]
+    numbers = {fields[at]: part.values[:, 0] for at, part in zip(kept, parts, strict=True) if part.measured}
+    notes += _doubts(name, numbers, known)
     notes += [part.note for part in parts if part.note] + [f"left out: {', '.join(left)}"] * bool(left)
     return Table(
         np.concatenate([part.values for part in parts], axis=1),
@@ -346,75 +336,42 @@ def _training_rows(name: str, codes: np.ndarray, share: float) -> np.ndarray:
     return np.isin(np.arange(len(codes)), rows)
 
 
-def _share(name: str, given: str) -> float:
-    try:
-        return float(given)
-    except ValueError as error:
-        raise ValueError(f"{name}: test is {given!r}, but must be a share, as 0.25") from error
-
-
 # ---- arrays ------------------------------------------------------------------------------------------------
 
 
 def _array(name: str, vectors: Any, labels: Any) -> Table:
-    """An array as a table without titles; `notes` tell a column at its edge that is no measure, it seems."""
-    import pandas as pd
-
+    """An array as a table without titles."""
     values = _numbers(name, vectors).astype(np.float64)
-    N, D = values.shape
-    notes = []
-    for at in dict.fromkeys((0, D - 1)) if N > 2 and D > 1 else ():
-        column, others = pd.Series(values[:, at]), np.delete(values, at, axis=1)
-        if labels is None and _may_be_labels(column) and (others != np.floor(others)).any():
-            notes.append(f"if column {at}, a few whole numbers, holds labels, give it as labels")
-        if _counts_rows(column):
-            notes.append(f"column {at} counts the rows")
-    return Table(values, (), (), np.ones(D, bool), labels, notes)
+    notes = _doubts(
+        name, dict(zip(map(str, range(values.shape[1])), values.T, strict=True)), labels is not None
+    )
+    return Table(values, (), (), np.ones(values.shape[1], bool), labels, notes)
 
 
 def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Vectors, labels, and what `source` has to say of the arrays. Raises ValueError where two may be one."""
     try:
-        _refuse_bomb(file)
         with open(file, "rb") as opened:
-            stored = np.load(opened, allow_pickle=False)
+            stored: Any = np.load(opened, allow_pickle=False)
             if isinstance(stored, np.ndarray):
                 return stored, None, []
-            known: Mapping[str, Sequence[str]] = {"vectors": VECTORS, "labels": LABEL_COLUMNS}
-            found = {what: [k for k in stored.files if _plain(k) in names] for what, names in known.items()}
-            for what, keys in found.items():
-                if len(keys) > 1:
-                    raise ValueError(f"{' and '.join(map(repr, keys))} may be the {what}: keep one of them")
-            arrays = {what: stored[keys[0]] for what, keys in found.items() if keys}
-    except MemoryError as error:
-        raise ValueError(f"{name} claims an array that is larger than the memory: {error}") from error
+            found = {key: _plain(key) for key in stored.files}
+            vectors = [key for key, plain in found.items() if plain in VECTORS]
+            labels = [key for key, plain in found.items() if plain in LABEL_COLUMNS]
+            arrays = {key: stored[key] for key in (*vectors, *labels)}
     except Exception as error:  # a broken file makes NumPy raise nearly anything
         said = " ".join(str(error).split())
         why = "it holds Python objects, whose pickles can run code" if "pickle" in said else said
-        mended = "may be the" in said or "unpacks from" in said
-        mend = "" if mended else "; save plain numbers with numpy.save"
-        raise ValueError(f"{name} can't be read: {why}{mend}") from error
-    if "vectors" not in arrays:
+        raise ValueError(f"{name} can't be read: {why}; save plain numbers with numpy.save") from error
+    if len(vectors) != 1 or len(labels) > 1:
         raise ValueError(
-            f"{name} holds {', '.join(stored.files) or 'nothing'}; "
-            "numpy.savez(path, vectors=..., labels=...) is needed"
+            f"{name} holds {', '.join(found) or 'nothing'}; one array of vectors, and perhaps one of "
+            "labels, is needed, as of numpy.savez(path, vectors=..., labels=...)"
         )
-    left = [key for key in stored.files if [key] not in found.values()]
-    has = f"labels: {found['labels'][0]!r}" if "labels" in arrays else "no labels"
-    left_out = [f"left out: {', '.join(map(repr, left))}"] * bool(left)
-    return arrays["vectors"], arrays.get("labels"), [has, *left_out]
-
-
-def _refuse_bomb(file: Path) -> None:
-    """Raise ValueError where an archive is very small for what it unpacks to."""
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            unpacked, packed = sum(entry.file_size for entry in archive.infolist()), file.stat().st_size
-        if unpacked > max(UNPACKED, PACKED * packed):
-            raise ValueError(
-                f"it unpacks from {human(packed)} to {human(unpacked)}: made up, or mostly zeros, which "
-                "numpy.savez saves without packing"
-            )
+    left = [repr(key) for key in found if key not in arrays]
+    has = f"labels: {labels[0]!r}" if labels else "no labels"
+    notes = [has, *[f"left out: {', '.join(left)}"] * bool(left)]
+    return arrays[vectors[0]], arrays[labels[0]] if labels else None, notes
 
 
 def _numbers(name: str, vectors: Any) -> np.ndarray:
@@ -454,45 +411,40 @@ def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
 
     who = f"{name}: column {title!r}"
     category = isinstance(values.dtype, pd.CategoricalDtype)
-    if pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values) or category:
-        text = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-        text = text.mask(text.map(lambda cell: isinstance(cell, str) and cell.lower() in MISSING))
-    elif pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
-        text = values
-    else:
+    is_text = category or pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)
+    if not is_text and values.dtype.kind not in "biuf":
         raise ValueError(f"{who} is of type {values.dtype}: give a number in its place, or leave it out")
-    gone = text.isna().to_numpy()
-    given = text[~gone]
+    if is_text:
+        values = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        values = values.mask(values.map(lambda cell: isinstance(cell, str) and cell.lower() in MISSING))
+    gone = values.isna().to_numpy()
+    given = values[~gone]
     if not len(given):
-        raise ValueError(f"{who} has no value in {len(text)} of {len(text)} rows: leave it out")
-    if text is not values:
-        words = given.astype(str).str.lower()
-        if words.isin(("true", "false")).all() and not category:
-            given = words == "true"
-        numbers = pd.to_numeric(given, errors="coerce")
-        commas = words.str.fullmatch(DECIMAL)
-        if not category and commas.mean() >= 0.9 and words[commas].str.contains(",").any():
-            cell = given[commas & words.str.contains(",")].iloc[0]
-            marks = 'decimal=",", thousands="."' if "." in cell else 'thousands=","'
+        raise ValueError(f"{who} has no value in {len(gone)} of {len(gone)} rows: leave it out")
+    if is_text:
+        words = given.astype(str)
+        marked, comma = words.str.fullmatch(MARKED), words.str.contains(",")
+        if not category and marked.mean() >= 0.9 and (marked & comma).any():
             mend = f"{name}?decimal=," if ":" in name else 'pandas.read_csv(..., decimal=",")'
             raise ValueError(
-                f'{who} holds {cell!r}, a decimal comma, it seems: pass decimal=",", as in {mend}; '
-                f"where marks part thousands, take data.vector_set(pandas.read_csv(..., {marks}))"
+                f"{who} holds {given[marked & comma].iloc[0]!r}, a decimal comma, it seems: "
+                f'pass decimal=",", as in {mend}; of thousands, thousands=","'
             )
+        numbers = pd.to_numeric(given, errors="coerce")
         if category or 2 * numbers.notna().sum() < len(given):
-            return _category(who, name, title, text, known)
+            return _category(who, name, title, values, known)
         if numbers.isna().any():
             row = int(np.flatnonzero(~gone)[numbers.isna().to_numpy().argmax()])
-            raise ValueError(f"{who} holds {text.iloc[row]!r} in row {row + 1}, but numbers in other rows")
+            raise ValueError(f"{who} holds {values.iloc[row]!r} in row {row + 1}, but numbers in other rows")
         given = numbers
-    found = np.full(len(text), np.nan)
+    found = np.full(len(gone), np.nan)
     found[~gone] = given.to_numpy(np.float64)
     if np.isinf(found).any():
         row = int(np.isinf(found).argmax())
         raise ValueError(f"{who} holds {found[row]} in row {row + 1}, but must hold finite numbers")
     if not gone.any():
         return _Feature(found[:, None], [title], True)
-    few = f"{gone.sum():,} of {len(text):,} rows"
+    few = f"{gone.sum():,} of {len(gone):,} rows"
     note = f"{title!r} has no value in {few}: its mean there, and a column that says where"
     both = np.stack([found, gone.astype(np.float64)], axis=1)
     return _Feature(both, [title, f"{title} is missing"], True, note)
@@ -547,12 +499,8 @@ def _demand_same_order(name: str, frame: pd.DataFrame, labels: Any) -> None:
     """Raise ValueError where labels have the table's index in another order: rows are taken by position."""
     import pandas as pd
 
-    own, index = frame.index, getattr(labels, "index", None)
-    if (
-        isinstance(index, pd.Index)
-        and not index.equals(own)
-        and sorted(map(str, index)) == sorted(map(str, own))
-    ):
+    index = getattr(labels, "index", None)
+    if isinstance(index, pd.Index) and not index.equals(frame.index) and set(index) == set(frame.index):
         raise ValueError(
             f"{name}: the labels' index is that of the table in another order: labels.loc[table.index]"
         )
@@ -580,50 +528,56 @@ def label_column(name: str, titles: Sequence[str], asked: str | None) -> int | N
     return found[0] if found else None
 
 
-def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
-    """True where a table's first line names its columns: text where numbers follow, or pandas' 0, 1, 2, ...
+def _is_heading(name: str, rows: Sequence[Sequence[str]], label: str | None) -> bool:
+    """True where a table's first line names its columns: words above numbers, words alone, pandas' 0, 1, 2...
 
-    A line with a decimal number is a row, unless a column of the labels is named, or numbers follow its text.
+    False for numbers alone, and for words above words beside a decimal number. Raises ValueError where
+    words above words stand beside whole numbers: a pivot's years, or a row.
     """
+    first, second = rows[0], rows[1] if len(rows) > 1 else ()
     words = [at for at, field in enumerate(first) if not _is_number(field)]
     if not words:
         return len(first) > 2 and list(first) == [str(at) for at in range(len(first))]
-    decimal = any(_is_number(field) and not field.strip().lstrip("+-").isdigit() for field in first)
-    followed = any(at < len(second) and _is_number(second[at]) for at in words)
-    return not decimal or followed or any(_plain(field) in LABEL_COLUMNS for field in first)
+    if len(words) == len(first) or any(at < len(second) and _is_number(second[at]) for at in words):
+        return True
+    if any(_plain(field) in LABEL_COLUMNS or field == label for field in first):
+        return True
+    numbers = [field.strip() for at, field in enumerate(first) if at not in words]
+    if (label or "").isdecimal() or not all(map(str.isdigit, numbers)):
+        return False
+    raise ValueError(
+        f"{name}: its first line, {', '.join(first)}, may name the columns or be a row: data.vector_set("
+        "pandas.read_csv(..., header=None)) reads a row, header=0 names"
+    )
 
 
-def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
+def _tells(values: pd.Series, labels: Any) -> bool:
     """True where a column says the same as the labels: of two classes or more, of three rows or more each."""
-    import pandas as pd
-
-    if len(labels) != len(values) or len(names := set(labels)) < 2:
+    known = as_array(labels).ravel().astype(str)
+    if len(known) != len(values):  # of another shape: see `codes_of`
         return False
-    pairs = pd.Series(list(zip(values, labels, strict=True))).value_counts()
-    return len(pairs) == len(names) == len(set(values)) and pairs.min() > 2
+    of_class = values.astype(str).groupby(known)
+    alike = 1 < of_class.ngroups == values.nunique() and (of_class.nunique() == 1).all()
+    return alike and of_class.size().min() > 2
 
 
-def _may_be_labels(values: pd.Series) -> bool:
-    """True where these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
-    import pandas as pd
+def _doubts(name: str, numbers: dict[str, np.ndarray], known: bool) -> list[str]:
+    """Notes for `source` on columns that may be no measures: codes at the edge, and numbers of rows.
 
-    if not pd.api.types.is_numeric_dtype(values) or values.isna().any():
-        return False
-    counts = values.astype(float).value_counts()
-    if not 1 < len(counts) <= FEW or counts.min() < 2:
-        return False
-    lowest = counts.index.min()
-    return lowest in (0, 1) and set(counts.index) == set(np.arange(lowest, lowest + len(counts)))
-
-
-def _counts_rows(values: pd.Series) -> bool:
-    """True where these are whole numbers one after another, in any order, of five rows or more."""
-    import pandas as pd
-
-    if not pd.api.types.is_numeric_dtype(values) or len(values) < 5 or values.isna().any():
-        return False
-    found = values.to_numpy(np.float64)
-    return bool((found == np.floor(found)).all() and (np.diff(np.sort(found)) == 1).all())
+    numbers: title -> values (N,); known: whether it is said which are the labels.
+    """
+    notes, titles = [], list(numbers)
+    for title in dict.fromkeys((titles[-1], titles[0])) if titles and not known else ():
+        codes, counts = np.unique(numbers[title], return_counts=True)
+        few = 1 < len(codes) <= FEW and counts.min() > 1 and codes[0] in (0, 1)
+        others = (values for other, values in numbers.items() if other != title)
+        if few and (np.diff(codes) == 1).all() and any((values % 1 > 0).any() for values in others):
+            notes.append(f"if {title!r}, a few whole numbers, holds labels: {labelled(name, title)}")
+            break
+    for title, values in numbers.items():
+        if len(values) >= 5 and values[0] % 1 == 0 and (np.diff(np.sort(values)) == 1).all():
+            notes.append(f"{title!r} counts the rows")
+    return notes
 
 
 def labelled(name: str, title: str) -> str:
@@ -634,13 +588,6 @@ def labelled(name: str, title: str) -> str:
 
 def _plain(title: str) -> str:
     return re.sub(r"[ _-]", "", title.lower())
-
-
-def _all_different(values: pd.Series) -> bool:
-    """True where these are whole numbers of which no two are equal."""
-    import pandas as pd
-
-    return pd.api.types.is_integer_dtype(values) and values.is_unique and not values.isna().any()
 
 
 def _is_number(field: str) -> bool:

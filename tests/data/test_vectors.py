@@ -16,7 +16,7 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import data, training, views
-from clutils.data import downloads, tables, vectors
+from clutils.data import downloads, vectors
 
 HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
 HAR_TEST_COUNTS = (496, 471, 420, 491, 532, 537)
@@ -399,12 +399,12 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
     [
         ("a.npy", np.zeros(5), r"vectors are float64 \(5,\); numbers \(N, D\)"),
         ("a.npy", b"no array at all", "can't be read"),
-        ("a.npz", {"z": np.zeros((2, 2))}, "holds z; numpy.savez"),
+        ("a.npz", {"z": np.zeros((2, 2))}, "holds z; one array of vectors"),
         ("a.npz", {"vectors": np.zeros((2, 2)), "labels": np.zeros(3, int)}, r"labels are \(3,\) for 2"),
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
         ("a.csv", b"1,2\n3,4\n5,6,7\n", r"pandas\.read_csv: .*Expected 2 fields in line 3, saw 3"),
-        ("a.csv", b"a,b\n1,2,3\n4,5,6\n", "the first line, 'a,b', names 2 columns, the second has 3"),
+        ("a.csv", b"a,b\n1,2,3\n4,5,6\n", r"pandas\.read_csv: Length of header .* does not match"),
         ("a.csv", b"", r"pandas\.read_csv: No columns to parse"),
         ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
         ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
@@ -497,7 +497,7 @@ def test_a_column_that_may_be_the_labels_or_tells_them_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}", "larger than the memory"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}", "can't be read: "),
         ("(" * 500, "can't be read: "),
         ("{'descr': '<f4'}", "can't be read: "),
     ],
@@ -511,15 +511,6 @@ def test_a_header_that_lies_or_is_broken_is_one_line(tmp_path, header, said):
     assert "\n" not in str(caught.value)
 
 
-def test_an_archive_that_unpacks_to_much_more_than_it_is_is_refused(tmp_path, monkeypatch):
-    np.savez_compressed(tmp_path / "a.npz", X=np.zeros((10_000, 3)))
-    name = f"vectors:array:{tmp_path / 'a.npz'}"
-    assert len(data.load(name)) == 10_000
-    monkeypatch.setattr(tables, "UNPACKED", 100_000)
-    with pytest.raises(ValueError, match=r"unpacks from .* to 240 kB: made up, or mostly zeros"):
-        data.load(name)
-
-
 def test_an_archive_s_arrays_are_found_by_usual_names_and_the_others_are_said(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, X=np.ones((3, 1)), Target=np.array([0, 9, 1]), fold=np.zeros(3))
@@ -527,7 +518,7 @@ def test_an_archive_s_arrays_are_found_by_usual_names_and_the_others_are_said(tm
     assert found.labels.tolist() == [0, 9, 1]
     assert found.source.endswith("labels: 'Target'; left out: 'fold'; 7 of 10 classes are empty")
     np.savez(path, X=np.ones((3, 1)), vectors=np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="'X' and 'vectors' may be the vectors: keep one of them"):
+    with pytest.raises(ValueError, match="holds X, vectors; one array of vectors"):
         data.load(f"vectors:array:{path}")
 
 
@@ -561,6 +552,7 @@ def test_the_column_of_the_labels_can_be_said_and_y_beside_x_is_a_coordinate(tmp
         ("5.1,3.5,setosa\n4.9,3.0,virginica\n", (2, 2), "?label=3"),  # UCI's iris.data: no names
         ("400.5,401.5,label\n1,2,a\n3,4,b\n", (2, 2), ""),  # a spectrum's wavelengths
         ("id,400.5,401.5\n1,2,3\n2,5,6\n", (2, 2), ""),
+        ("39,State-gov,no\n38,Private,yes\n", (2, 3), "?label=3"),  # UCI's adult.data: no names, either
     ],
 )
 def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
@@ -575,7 +567,8 @@ def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
             ["1,5", "2,25", "3"],
             r"column 'a' holds '1,5', a decimal comma.*pass decimal=\",\", as in .*\?decimal=,",
         ),
-        (["1.234,5", "2.000,0", "1,5"], r"column 'a' holds '1.234,5'.*thousands=\"\.\""),
+        (["1.234,5", "2.000,0", "1,5"], "column 'a' holds '1.234,5'.*thousands="),
+        (["Training", "PublicTest", "PrivateTest"], "holds PrivateTest, PublicTest, Training, the part"),
         (["train", "test", "train"], "column 'a' holds test, train, the part that a row belongs to"),
         ([None, None, None], r"column 'a' has no value in 3 of 3 rows"),
         (
@@ -599,6 +592,7 @@ def test_what_is_no_number_is_refused_by_the_name_of_its_column(tmp_path, values
         ("a;b;label\n" + "1.100;0,5;x\n2.000;0,7;y\n" * 3, "?decimal=,", r"'1\.100'.*thousands=\"\.\""),
         ('a,b,label\n"1,100",5,x\n"2,000",7,y\n', "", 'thousands=","'),
         ("a,b,label\n" + "1,2,train\n3,4,test\n" * 3, "", "'label' holds test, train, the part"),
+        ("country,2019,2020\nFrance,1,2\nItaly,3,4\n", "?label=", "may name the columns or be a row"),
         (
             "a,b,label\n" + "".join(f"{row} %,{row},{row % 2}\n" for row in range(12)),
             "",
