@@ -17,6 +17,7 @@ from torch import distributed as group
 from clutils import __main__ as command_line
 from clutils import losses, methods, processes, training
 from tests.runs import DIGITS, advance, past, small, weights
+from tests.test_readme import code
 
 B, D = 256, 16
 METHODS = {name: {} for name in methods.catalogue("pictures")} | {"moco": {"queue_size": 70}}
@@ -73,6 +74,20 @@ def loss_and_gradient(loss: nn.Module) -> dict[str, Tensor]:
     return found | ({"temperature": loss.adaptive_temperature} if type(loss) is losses.MACL else {})
 
 
+def own_loop() -> dict[str, Tensor]:
+    """The example of docs/own_loop.md with this process's images, in one process with all of them."""
+    parts = {"encoder": Plain(), "head": nn.Sequential()}
+    x1, x2 = torch.rand(2, 32, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    scope = parts | {"torch": torch, "loss": losses.NTXent(0.1)}
+    scope |= {"x1": processes.local_shard(x1), "x2": processes.local_shard(x2)}
+    if processes.number() > 1:
+        exec(code("own_loop", "from torch import nn\n\nfrom clutils import processes"), scope)
+    else:
+        scope["value"] = scope["loss"](parts["encoder"](x1), parts["encoder"](x2))
+        scope["value"].backward()
+    return {"loss": scope["value"].detach(), "gradient": parts["encoder"][0].weight.grad}
+
+
 def trained(method: str, encoder: nn.Module | None) -> dict[str, object]:
     """Three steps: the gradient of the first, the losses, and all that a run carries on."""
     run = small(method=method, encoder=encoder, precision="float32", method_settings=METHODS[method])
@@ -108,6 +123,7 @@ def command(folder: Path) -> dict[str, object]:
 
 def everything() -> dict[str, object]:
     found = {f"loss {name}": loss_and_gradient(loss) for name, loss in LOSSES.items()}
+    found["loss in a loop of one's own"] = own_loop()
     return found | {f"method {method}": trained(method, Plain()) for method in METHODS}
 
 
@@ -143,7 +159,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict, dict, P
     return one, *(torch.load(folder / f"{rank}.pt") for rank in (0, 1)), folder
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", [*LOSSES, "in a loop of one's own"])
 def test_the_loss_and_gradient_of_given_embeddings_are_those_of_one_process(name, found):
     one, *two, _ = found
     expected = one[f"loss {name}"]

@@ -1,5 +1,6 @@
 """README and docs/ stay true: links lead somewhere, times are the notebooks' own, code runs."""
 
+import functools
 import re
 
 import nbformat
@@ -133,17 +134,37 @@ def test_the_table_of_methods_names_those_of_the_catalogue():
         pytest.skip(f"the table in docs/methods.md may get: {' '.join(lacking)}")
 
 
-def test_the_example_for_researchers_runs():
-    draw = torch.Generator().manual_seed(0)
-    z1, z2, q, k = torch.randn(4, 8, 5, generator=draw)
-    scope = {"z1": z1, "z2": z2, "q": q, "k": k, "queue": torch.randn(20, 5, generator=draw)}
-    scope |= {"positives": torch.rand(8, 1, generator=draw), "negatives": torch.rand(8, 9, generator=draw)}
+def test_the_examples_with_a_batch_run_as_they_stand_and_are_right(tmp_path, monkeypatch):
+    """Those of docs/losses.md and docs/own_loop.md; that of several processes is in test_processes.py."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    draw, scope = torch.Generator().manual_seed(0), own_loop(number=1)
+    scope |= dict(zip(("z1", "z2", "q", "k"), torch.randn(4, 16, 5, generator=draw), strict=True))
+    scope |= {"queue": torch.randn(20, 5, generator=draw), "labels": torch.arange(16) % 4}
+    scope |= dict(zip(("x1", "x2"), scope["pairs"][0], strict=True))
     exec(code("losses", "from clutils import anatomy, losses"), scope)
-    assert scope["push"].shape == (8, 9)
+    assert scope["push"].shape == (32, 30)
+    exec(code("own_loop", "from clutils import anatomy, losses\n\nloss = "), scope)
+    torch.testing.assert_close(scope["per_image"].mean(), scope["value"])
+    assert scope["pull"].shape == (32, 1) and scope["push"].shape == (32, 30)
+    exec(code("own_loop", "import torch\n\nfrom clutils import losses"), scope)
+    assert scope["queue"].shape == (1024, 5) and scope["queue"][-16:].equal(scope["k"])
+    exec(code("own_loop", "import torch\n\nwith torch.autocast"), scope)
+    assert scope["z1"].dtype == torch.bfloat16 and scope["value"].dtype == torch.float32
+    weights = [*scope["encoder"].parameters(), *scope["head"].parameters()]
+    exec(code("own_loop", "import torch\n\ndef accumulate"), scope)
+    exec(code("own_loop", "import torch\n\ndef forward"), scope)
+    network = nn.Sequential(scope["encoder"], scope["head"])
+    again = scope["accumulate"](scope["loss"], network, scope["x1"], scope["x2"], parts=1)
+    torch.testing.assert_close(scope["value"].detach(), again)
+    for weight, whole in zip(weights, torch.autograd.grad(scope["value"], weights), strict=True):
+        torch.testing.assert_close(weight.grad, 2 * whole)  # of two parts, and of one
+    exec(code("own_loop", "import torch\n\ntorch.save"), scope)
+    assert list(torch.load(tmp_path / "mine.pt")) == ["encoder", "head", "temperature"]
 
 
 def own_loop(number: int) -> dict:
-    """What the loop in docs/training.md takes for granted, and pairs of views for so many steps."""
+    """What the examples of docs/own_loop.md take for granted, and pairs of views for so many steps."""
     draw = torch.Generator().manual_seed(0)
     encoder, head = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten()), nn.Linear(288, 16)
     return {
@@ -158,14 +179,14 @@ def own_loop(number: int) -> dict:
 def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scope = own_loop(number=102)
-    exec(code("training", "from clutils import data, training"), scope)
+    exec(code("own_loop", "from clutils import data, training"), scope)
     table = pd.read_csv(tmp_path / "numbers.csv")
     assert table["step"].tolist() == [0, 100] and {"rankme", "knn", "probe"} <= set(table)
     assert table["rankme"].nunique() == 2  # the weights moved in between
     assert table[["head_uniformity", "gradient_norm"]].notna().all(axis=None)
     digits = data.load("digits", limit=200)
     scope |= {"gallery": digits.subset(slice(0, 150)), "test_images": digits.subset(slice(150, 200))}
-    exec(code("training", "from clutils import anatomy, losses, report"), scope)
+    exec(code("own_loop", "from clutils import anatomy, losses, report"), scope)
     assert scope["found"].examination.found.head_uniformity is not None
 
 
@@ -173,7 +194,7 @@ def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path
 def test_the_callback_for_lightning_looks_while_its_trainer_trains():
     pl = pytest.importorskip("pytorch_lightning", reason="pytorch_lightning is not installed")
     scope: dict = {}
-    exec(code("training", "import pytorch_lightning as pl"), scope)
+    exec(code("own_loop", "import pytorch_lightning as pl"), scope)
     given = own_loop(number=5)
 
     class Module(pl.LightningModule):

@@ -18,6 +18,7 @@ from clutils.files import printable
 from clutils.settings import did_you_mean, within
 
 WORDS = ("label", "test", "decimal", "text", "length", "nodes", "most")  # that may stand behind a path
+MIXED = 128  # first rows, of which half the classes or fewer mean that rows are sorted by class
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
 
 
@@ -56,6 +57,19 @@ class SampleSet:
         at = _places(indices, len(self), said(self._kind))
         taken = {part: _at(value, at) for part in self._parts if (value := getattr(self, part)) is not None}
         return self._fewer(len(taken["labels"]), **taken)
+
+    def mixed(self) -> Self:
+        """The samples in an order that mixes the classes, where they are sorted by class; else as they are.
+
+        Numbers of the first rows are then of all classes: sorted rows gave kNN 21 % for 33 %.
+        """
+        classes, code = self.labels.unique(return_inverse=True)
+        if 2 * len(self.labels[:MIXED].unique()) > min(len(classes), MIXED):
+            return self
+        by_class = code.argsort(stable=True)
+        sizes = code.bincount()
+        place = torch.arange(len(code)) - (sizes.cumsum(0) - sizes)[code[by_class]]  # within its class
+        return self.subset(by_class[place.argsort(stable=True)])
 
     def _fewer(self, few: int, **taken: Any) -> Self:
         source = f"{few:,} of {self.source}" if few < len(self) else self.source

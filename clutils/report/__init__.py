@@ -25,7 +25,7 @@ from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Lin
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
 from clutils.report.options import LEAST, demand_suffix, validated
-from clutils.report.prepared import Unfit, as_taken, mixed
+from clutils.report.prepared import Unfit, as_taken
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
 __all__ += ["beside_json", "check", "check_all", "covering", "examine", "in_series", "in_series_json", "load"]
@@ -176,7 +176,7 @@ def check_all(
         if isinstance(data, str) and data.startswith("folder:"):  # what lies there is not an option's fault
             raise
         raise Unfit(str(error), "data") from error
-    images, reports = (mixed(images[0]), mixed(images[1])), []
+    images, reports = (images[0].mixed(), images[1].mixed()), []
     for place, path in enumerate(paths):
         if place:
             on_stage("opening")

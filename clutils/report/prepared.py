@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from clutils import encoders
 from clutils.data import ImageSet
 
-MIXED = 128  # first rows, of which half the classes or fewer mean that rows are sorted by class
-
 
 class Unfit(ValueError):
     """An option out of its range, or one that does not fit this encoder; option: its name, if it is one."""
@@ -75,20 +73,6 @@ def as_taken(pictures: ImageSet, channels: int) -> ImageSet:
         return pictures
     images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
     return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
-
-
-def mixed(pictures: ImageSet) -> ImageSet:
-    """Images in an order that mixes the classes, where they are sorted by class; else as they are.
-
-    Numbers of the first rows are then of all classes: sorted rows gave kNN 21 % for 33 %.
-    """
-    classes, code = pictures.labels.unique(return_inverse=True)
-    if 2 * len(pictures.labels[:MIXED].unique()) > min(len(classes), MIXED):
-        return pictures
-    by_class = code.argsort(stable=True)
-    sizes = code.bincount()
-    place = torch.arange(len(code)) - (sizes.cumsum(0) - sizes)[code[by_class]]  # within its class
-    return pictures.subset(by_class[place.argsort(stable=True)])
 
 
 def embed(prepared: Prepared, images: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ watcher.table                          # step, knn, effective_rank
 
 In a loop of one's own, on any encoder:
 
-watcher = Watcher(judged, gallery, numbers=("rankme", "knn", "probe"), every=100)
+watcher = Watcher((gallery, judged), numbers=("rankme", "knn", "probe"), every=100)
 watcher(encoder, step, head)           # looks every 100 steps, behind `loss.backward()`
 """
 
@@ -95,7 +95,8 @@ class Look:
 class Watcher:
     """Effective rank, kNN accuracy and a map of a fixed sample of images, at some steps of a run.
 
-    - pictures: the sample of the map and of the effective rank
+    - pictures: the sample of the map and of the effective rank; or the labelled images and the test images
+      as a pair, as `report.check` takes them
     - bank, test: labelled images that vote, and test images; without a bank no kNN; test None = the sample
     - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
@@ -114,14 +115,17 @@ class Watcher:
 
     def __init__(
         self,
-        pictures: SampleSet,
+        pictures: SampleSet | tuple[SampleSet, SampleSet],
         bank: SampleSet | None = None,
         test: SampleSet | None = None,
         every: int | None = None,
         numbers: Iterable[str] = (),
         folder: str | Path | None = None,
     ) -> None:
-        test = pictures if test is None else test
+        if isinstance(pictures, tuple):
+            bank, pictures = pictures
+        pictures, bank = pictures.mixed(), None if bank is None else bank.mixed()
+        test = pictures if test is None else test.mixed()
         within("Watcher", "every", every, 1, whole=True, also=(None,))
         self.pictures, self.every, self.folder = pictures, every, folder
         self.measures_knn = _labelled(bank, test)

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from clutils import data, measures, report
+from clutils.training import Watcher
 from tests.commands.asked import run
 from tests.report import ailing
 
@@ -66,13 +67,16 @@ def test_a_quick_look_keeps_a_labelled_image_of_each_class_that_is_asked_about()
 def test_rows_sorted_by_class_give_the_numbers_of_mixed_rows():
     """The table, the views and the map take the first rows: kNN was 21 % for 33 %."""
     opened, (gallery, test) = ailing.opened(ailing.untrained("digits")), report.load("digits", 1400)
-    by_class = (part.subset(part.labels.argsort(stable=True)) for part in (gallery, test))
-    found = [report.check(opened, both, quick=True) for both in ((gallery, test), tuple(by_class))]
+    by_class = tuple(part.subset(part.labels.argsort(stable=True)) for part in (gallery, test))
+    found = [report.check(opened, both, quick=True) for both in ((gallery, test), by_class)]
     mixed, ordered = (one.examination.found for one in found)
     assert ordered.own.knn == pytest.approx(mixed.own.knn, abs=0.05)
     assert ordered.raw.knn == pytest.approx(mixed.raw.knn, abs=0.05)
     first = found[1].examination.judged.labels[:20]
     assert sorted(first.tolist()) == sorted(2 * [*range(10)])
+    looks = [Watcher(both, numbers=("probe",)).look(opened.encoder) for both in ((gallery, test), by_class)]
+    assert looks[1].numbers["probe"] == pytest.approx(looks[0].numbers["probe"], abs=0.05)
+    assert looks[1].knn == pytest.approx(found[1].examination.found.knn, abs=0.05)  # which is the gallery
 
 
 @pytest.fixture(scope="module")
