@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 # beginnings of names that end in a path
-OWN = ("folder:", "vectors:array:", "graphs:file:", "nodes:file:", "sentences:file:")
+OWN = ("folder:", "vectors:array:", "nodes:file:", "sentences:file:")
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
@@ -86,7 +86,6 @@ NAMES = {
     "graphs:motifs": "generated: a tree with a motif tied to it, the class is the motif",
     "graphs:mutag": "188 molecules, 2 classes; a download of tens of kB, read by the extra [graphs]",
     "graphs:proteins": "1,113 proteins, 2 classes, those of at most 128 nodes; 1 MB, by the extra [graphs]",
-    "graphs:file:PATH": "your own graphs, a text file in the layout of GIN's authors",
     "nodes:blocks": "generated: 150 nodes of a stochastic block model, the class is the block",
     "nodes:karate": "34 members of a karate club, inside networkx, the class is the side they took",
     "nodes:miserables": "77 characters of Les Misérables, inside networkx, by whether all hangs on them",
@@ -124,8 +123,8 @@ def load(
     """The images, vectors, graphs or sentences called `name`: one of `NAMES`.
 
     A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:FILE.csv' or
-    'vectors:array:PATH' (see `tables.read`), 'graphs:file:PATH' (see `own_graphs.read_graphs`),
-    'nodes:file:PATH' (see `own_graphs.read_nodes`), 'sentences:file:PATH' (see `sentences.read`).
+    'vectors:array:PATH' (see `tables.read`), 'nodes:file:PATH' (see `own_graphs.read_nodes`),
+    'sentences:file:PATH' (see `sentences.read`).
     'vectors:digits' has the same split as the images; of the other sets of vectors with a name every feature
     is rescaled to [0, 1] by the training part.
 
@@ -155,6 +154,8 @@ def load(
             hint = did_you_mean(given, NAMES, listed=True)
             if given.startswith("array:"):
                 hint = f"; did you mean 'vectors:{given}'?"
+            if given.startswith("graphs:file:"):
+                hint = "; commit 8e5a616 reads such a file. data.graph_set takes networkx graphs"
             raise ValueError(f"{what}: no data called {given!r}{hint}")
         kind = kind_called(given).name
         if size is not None and kind != "pictures":
@@ -197,10 +198,6 @@ def _load(
 ) -> ImageSet | VectorSet | GraphSet | SentenceSet:
     if name.startswith("nodes:file:"):
         return own_graphs.read_nodes(name.removeprefix("nodes:file:"), split).subset(slice(limit))
-    if name.startswith("graphs:file:"):
-        return graphs.part(own_graphs.read_graphs(name.removeprefix("graphs:file:")), split).subset(
-            slice(limit)
-        )
     if name.startswith(("graphs:", "nodes:")):
         return graphs.load(name, split, limit, root, download, seed)
     if name in ("scenes", "scenes-hard"):

@@ -1,4 +1,4 @@
-"""Graphs: networkx's atlas and small networks, generated ones with known answers, text files, downloads.
+"""Graphs: networkx's atlas and small networks, generated ones with known answers, downloads.
 
 A set of N graphs is one tensor (N, V, 1 + F + V), V places each, as many as the largest has nodes: `packed`
 and `unpacked` say what it holds. Adjacencies are symmetric, without loops. One graph alone, (1, V, ...), is a
@@ -114,16 +114,11 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
         found = network(own)
     else:
         whole = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
-        found = part(whole, split)
+        found = _part(whole, split)
     return found.subset(slice(limit))
 
 
-def part(whole: GraphSet, split: str) -> GraphSet:
-    least = 2 if split == "all" else 3  # one graph alone would be a network, its nodes the samples
-    if len(whole) < least:
-        raise ValueError(f"data.load: {whole.source}: for {split!r} there must be {least} graphs or more")
-    if split not in ("train", "test", "all"):
-        raise ValueError(f"data.load: split is {split!r}, but must be train, test or all")
+def _part(whole: GraphSet, split: str) -> GraphSet:
     if split == "all":
         return whole
     order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
@@ -276,38 +271,17 @@ def blocks(
 # ---- published ---------------------------------------------------------------------------------------------
 
 
-def of_size(
-    graphs: Sequence[Graph],
-    labels: Sequence[int],
-    title: str,
-    class_names: Sequence[str] = (),
-    most: int = MOST_NODES,
-) -> GraphSet:
-    """The graphs of at most so many nodes; labels: any numbers, in whose order the classes are.
-
-    A label below 0 is none, but -1 and 1 alone are two classes.
-    """
-    found = sorted(set(labels))
-    found = found if found == [-1, 1] else [label for label in found if label >= 0]
-    fitting = [at for at, (_, adjacency) in enumerate(graphs) if len(adjacency) <= most]
-    if not fitting:
-        raise ValueError(f"graphs: {title}: none of its {len(graphs)} graphs has at most {most} nodes")
-    some = f", those of at most {most} nodes" if len(fitting) < len(graphs) else ""
-    return GraphSet(
-        packed([graphs[at] for at in fitting]),
-        torch.tensor([found.index(labels[at]) if labels[at] in found else -1 for at in fitting]),
-        tuple(class_names) or tuple(f"class {label}" for label in found),
-        f"{title}: {len(fitting):,} of {len(graphs):,} graphs{some} (real)",
-    )
-
-
 def _collected(name: str, root: Path, download: bool) -> GraphSet:
-    """A set of `TU`, as `torch_geometric.datasets.TUDataset` reads it."""
+    """A set of `TU`, as `torch_geometric.datasets.TUDataset` reads it: graphs of at most `MOST_NODES`."""
     own, (_, class_names) = name.upper(), TU[name]
     files = {f"{own}_{part}.txt": f"{own}/{own}_{part}.txt" for part in TU_PARTS}
     with _read(f"graphs:{name}", "TUDataset", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as found:
-        graphs = [(one.x, _adjacency(len(one.x), one.edge_index.T.tolist())) for one in found]
-        return of_size(graphs, [int(one.y) for one in found], own, class_names)
+        fitting = [one for one in found if len(one.x) <= MOST_NODES]
+        graphs = packed([(one.x, _adjacency(len(one.x), one.edge_index.T.tolist())) for one in fitting])
+        labels = torch.tensor([int(one.y) for one in fitting])
+        some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(found) else ""
+        source = f"{own}: {len(fitting):,} of {len(found):,} graphs{some} (real)"
+        return GraphSet(graphs, labels, class_names, source)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:

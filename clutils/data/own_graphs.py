@@ -15,9 +15,9 @@ from torch.utils.data import Dataset
 
 from clutils.data import tables
 from clutils.data.downloads import human
-from clutils.data.graphs import MOST_NODES, Graph, adjacency_of, of_size, packed
+from clutils.data.graphs import MOST_NODES, Graph, adjacency_of, packed
 from clutils.data.labels import codes_of
-from clutils.data.sets import GraphSet, asked, check_edges, own_file, shortlist, text_of, whole_number
+from clutils.data.sets import GraphSet, asked, own_file, shortlist, text_of, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,46 +245,6 @@ def _plain_numbers(column: pd.Series) -> pd.Series:
     """Names of nodes as text, '1.0' as '1' where all are whole numbers, which pandas writes so."""
     whole = column.str.fullmatch(r"-?\d+(\.0+)?")
     return column.str.replace(r"\.0+$", "", regex=True) if whole.all() else column
-
-
-def read_graphs(path: str) -> GraphSet:
-    """A text file of graphs, in the layout that GIN's authors publish theirs in: 'graphs:file:PATH'.
-
-    The number of graphs; for each a line 'nodes label', then for each node 'tag degree neighbour ...', where
-    neighbours are numbered from 0. Tags become one-hot attributes. Graphs of more than 128 nodes are left
-    out, as `source` says; 'PATH?most=500' takes more. Raises `Unavailable` where there is no such file,
-    ValueError, naming the graph, on another layout.
-    """
-    path, wanted = asked(path, ("most",))
-    most = whole_number("graphs:file", "most", wanted["most"]) if "most" in wanted else MOST_NODES
-    file = own_file("graphs:file", path, "train")
-    text, at, graphs, labels = text_of(f"graphs:file: {file}", file), 1, [], []
-    try:
-        rows = [list(map(int, line.split())) for line in text.split("\n") if line.strip()]
-        (total,) = rows[0]
-        for _ in range(total):
-            nodes, label = rows[at]
-            own = [rows[at + 1 + node] for node in range(nodes)]
-            edges = [(node, other) for node, row in enumerate(own) for other in row[2:]]
-            if nodes < 1 or any(row[1] != len(row) - 2 for row in own):
-                raise ValueError("it needs nodes, each a line with tag, degree and as many neighbours")
-            adjacency = _adjacency("it", edges, nodes)
-            check_edges(torch.cat([torch.ones(nodes, 2), adjacency], dim=1)[None], "it")
-            graphs.append((torch.tensor([row[0] for row in own]), adjacency))
-            labels.append(label)
-            at += 1 + nodes
-        if at != len(rows):
-            raise ValueError(f"{len(rows) - at} lines are left behind the last of {total} graphs")
-    except (ValueError, IndexError) as error:
-        why = (
-            "the file ends there" if isinstance(error, IndexError) else str(error).removeprefix("graph_set: ")
-        )
-        raise ValueError(
-            f"graphs:file: {file}: graph {len(graphs) + 1} is not as it should be: {why}"
-        ) from error
-    tags = torch.cat([tag for tag, _ in graphs]).unique() if graphs else torch.zeros(0)
-    full = [((tag[:, None] == tags).float(), adjacency) for tag, adjacency in graphs]
-    return of_size(full, labels, file.name, (), most)
 
 
 def _one(who: str, graph: Any, most: int, number: int) -> tuple[Tensor | None, Tensor, Any]:

@@ -202,34 +202,31 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     if not rows:
         raise ValueError(f"{name} holds no line with a word")
     first = [field.strip().lower() for field in rows[0][1]]
-    heading = _heading(first) or any(not value.isdecimal() for value in wanted.values())
-    at = {word: _column(name, word, value, first) for word, value in wanted.items()}
-    if heading:
-        rows = rows[1:]
-        for word, known in zip(("text", "label"), HEADINGS, strict=True):
-            named = [place for place, field in enumerate(first, 1) if field in known]
-            if named and not wanted and len(first) > 1:
-                at[word] = named[0]
-        if at == {"text": 1} and not wanted and len(first) == 2 and first[1] not in NUMBERS:
-            at["label"] = 2  # whatever it is called
-    if at:
-        rows = [(line, _chosen(name, line, fields, at)) for line, fields in rows]
-    if wide := next(((line, fields) for line, fields in rows if len(fields) > 2), None):
-        raise ValueError(
-            f"{name}: line {wide[0]} has {len(wide[1])} columns, but must have a sentence and perhaps its "
-            f"label: say which they are, as in {name}?text=2&label=3"
-        )
-    notes, empty = [], [line for line, fields in rows if not first_words(fields[0], 1)]
+    heading, text_at, label_at = _columns(name, first, wanted)
+    rows = rows[heading:]
+    needed = max(text_at, (label_at or 0) if wanted else 0)
+    for line, fields in rows:
+        if needed >= len(fields):
+            said = f"line {line} has {len(fields)} columns, but column {needed + 1} is asked for"
+            raise ValueError(f"{name}: {said}")
+        if len(fields) > 2 and not heading and not wanted:
+            raise ValueError(
+                f"{name}: line {line} has {len(fields)} columns, but must have a sentence and perhaps its "
+                f"label: say which they are, as in {name}?text=2&label=3"
+            )
+    notes, empty = [], [line for line, fields in rows if not first_words(fields[text_at], 1)]
     if empty:
         notes.append(f"{len(empty):,} without a word in their text left out, first line {empty[0]}")
-    rows = [(line, fields) for line, fields in rows if first_words(fields[0], 1)]
+    rows = [(line, fields) for line, fields in rows if first_words(fields[text_at], 1)]
     if not rows:
         raise ValueError(f"{name} holds no sentence with a word, but {', '.join(map(repr, first))}")
-    texts = tuple(fields[0] for _, fields in rows)
+    texts = tuple(fields[text_at] for _, fields in rows)
     notes.insert(0, f"{len(texts):,} sentences from the file {file}")
     if heading:
         notes.append(f"its first line, {' and '.join(map(repr, first))}, names the columns")
-    labels = _labels(name, texts, [fields[1].strip() if len(fields) > 1 else "" for _, fields in rows])
+    label_at = len(first) if label_at is None else label_at  # where no line has a field
+    given = [fields[label_at].strip() if len(fields) > label_at else "" for _, fields in rows]
+    labels = _labels(name, texts, given)
     if labels is not None:
         if (
             not heading and labels.count(labels[0]) == 1 and labels[0]
@@ -300,35 +297,32 @@ def _labels(name: str, texts: Sequence[str], given: list[str]) -> list[str] | No
     return given
 
 
-def _heading(first: Sequence[str]) -> bool:
-    """True where a file's first line, in lower case, names its columns: the sentences', and all others.
+def _columns(name: str, first: Sequence[str], wanted: Mapping[str, str]) -> tuple[bool, int, int | None]:
+    """True where a first line, in lower case, names the columns; which hold the text and the label, from 0.
 
-    Of two columns the second may be called anything: no sentence with a label is one such word alone.
+    wanted: what is asked for by number, from 1, or by name. Of two columns the second may be called anything:
+    no sentence with a label is one such word alone. Raises ValueError for a column that is not there.
     """
-    others = [field for field in first if field not in HEADINGS[0] and not NAMELESS.fullmatch(field.title())]
-    named = any(field in HEADINGS[0] for field in first)
-    of_two = len(first) == 2 and first[0] in HEADINGS[0]
-    return of_two or (named and all(field in HEADINGS[1] or field in NUMBERS for field in others))
-
-
-def _column(name: str, word: str, value: str, first: Sequence[str]) -> int:
-    """Which column, from 1, is asked for by its number or by its name in the first line."""
-    if value.lower() in first:
-        return first.index(value.lower()) + 1
-    if value.isdecimal():
-        return whole_number(name, word, value)
-    raise ValueError(f"{name}: {word} is {value!r}, but the first line names {', '.join(map(repr, first))}")
-
-
-def _chosen(name: str, number: int, fields: Sequence[str], at: Mapping[str, int]) -> list[str]:
-    """Sentence and, where one is asked for, label of a line's columns."""
-    text, label = at.get("text", 1), at.get("label")
-    for column in (text, label or text):
-        if column > len(fields):
-            raise ValueError(
-                f"{name}: line {number} has {len(fields)} columns, but column {column} is asked for"
-            )
-    return [fields[text - 1], *([fields[label - 1]] if label else [])]
+    known = [field in HEADINGS[0] for field in first]
+    numbers = [field in NUMBERS or bool(NAMELESS.fullmatch(field.title())) for field in first]
+    others = (field in HEADINGS[1] for at, field in enumerate(first) if not known[at] and not numbers[at])
+    heading = (len(first) == 2 and known[0]) or (any(known) and all(others))
+    at = {}
+    for word, value in wanted.items():
+        heading |= not value.isdecimal()
+        if value.lower() not in first and not value.isdecimal():
+            names = ", ".join(map(repr, first))
+            raise ValueError(f"{name}: {word} is {value!r}, but the first line names {names}")
+        at[word] = (
+            first.index(value.lower()) if value.lower() in first else whole_number(name, word, value) - 1
+        )
+    if at:
+        return heading, at.get("text", 0), at.get("label")
+    text = known.index(True) if heading else 0
+    label = next((at for at, field in enumerate(first) if heading and field in HEADINGS[1]), None)
+    if label is None and len(first) == 2 and text == 0 and not numbers[1]:
+        label = 1
+    return heading, text, label if heading else 1
 
 
 @cache

@@ -39,12 +39,6 @@ def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, cap
     assert straight.rows[0]["chance"] == run.rows[0]["chance"]
 
 
-def test_mutag_trains_from_a_file_of_ones_own(shared, tmp_path):
-    own = f"graphs:file:{shared / 'mutag.txt'}"
-    options = ["train", "--data", own, "--method", "graphcl", "--steps", "2", "--batch-size", "64"]
-    assert command_line.main([*options, "--out", str(tmp_path / "run")]) == 0
-
-
 def test_an_augmentation_of_another_kind_is_refused_before_a_step():
     found = data.load("graphs:motifs", limit=20)
     with pytest.raises(

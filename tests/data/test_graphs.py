@@ -15,7 +15,6 @@ import torch
 from clutils import __main__ as command_line
 from clutils import data, training
 from clutils.data.graphs import MOTIF_EDGES, PLANETOID_PARTS, TU, packed, unpacked
-from tests.losses.inputs import fails
 
 PATH = [(0, 1), (1, 2)]
 
@@ -119,55 +118,6 @@ def test_a_part_of_a_network_keeps_the_others_as_neighbours():
 
 
 # ---- files -------------------------------------------------------------------------------------------------
-
-
-def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
-    file = tmp_path / "own.txt"
-    file.write_text("2\n3 5\n0 1 1\n7 2 0 2\n0 1 1\n1 9\n7 0\n")
-    found = data.load(f"graphs:file:{file}", "all")
-    nodes, attributes, adjacency = unpacked(found.graphs)
-    assert nodes.sum(dim=1).tolist() == [3, 1] and found.labels.tolist() == [0, 1]
-    assert found.class_names == ("class 5", "class 9")
-    assert attributes[0].tolist() == [[1, 0], [0, 1], [1, 0]]
-    assert adjacency[0].tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
-    file.write_text("3\n1 -1\n0 0\n1 1\n0 0\n1 0\n0 0\n")
-    assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [-1, 1, 0]
-    file.write_text("2\n1 -1\n0 0\n1 1\n0 0\n")
-    assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [0, 1]
-    ends = "graph 1 is not as it should be: the file ends there"
-    for text, said in (
-        ("2\n3 5\n0 1 1\n", ends),
-        (
-            "1\n2 0\n0 0\n0 1 5\n",
-            "graph 1 is not as it should be: it has an edge of node 5, but nodes are 0 to 1",
-        ),
-        ("1\n1 0\n0 3 0\n", "graph 1 is not as it should be: it needs nodes, each a line with tag"),
-        ("many\n", "own.txt: graph 1 is not as it should be: invalid literal"),
-        ("", "own.txt: graph 1 is not as it should be: the file ends there"),
-        (
-            "1\n2 0\n0 1 1\n0 0\n",
-            "graph 1 is not as it should be: it: the graph is directed: 2 entries differ",
-        ),
-        ("1\n1 0\n0 1 0\n", "graph 1 is not as it should be: it: the graph has loops at 1 nodes"),
-        ("1\n0 1\n", "graph 1 is not as it should be: it needs nodes"),
-        ("1\n1 1\n0 0\n1 1\n0 0\n", "2 lines are left behind the last of 1 graphs"),
-        ("1\n200 1\n" + "0 0\n" * 200, "none of its 1 graphs has at most 128 nodes"),
-        ("1\n1 1\n0 0\n", "own.txt: 1 of 1 graphs (real): for 'train' there must be 3 graphs or more"),
-    ):
-        file.write_text(text)
-        fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: ", said)
-    file.write_text("3\n200 1\n" + "0 0\n" * 200 + "1 1\n0 0\n" * 2)
-    assert "2 of 3 graphs, those of at most 128 nodes" in data.load(f"graphs:file:{file}", "all").source
-    assert len(data.load(f"graphs:file:{file}?most=200", "all")) == 3
-    with pytest.raises(data.Unavailable, match=r"none\.txt is no file"):
-        data.load(f"graphs:file:{tmp_path / 'none.txt'}")
-
-
-def test_mutag_is_what_the_collection_says(shared):
-    found = data.load(f"graphs:file:{shared / 'mutag.txt'}", "all")
-    assert len(found) == TU["mutag"][0] and found.labels.bincount().tolist() == [63, 125]
-    nodes, attributes, adjacency = unpacked(found.graphs)
-    assert nodes.sum().item() == 3371 and adjacency.sum().item() / 2 == 3721 and attributes.shape[-1] == 7
 
 
 def test_the_collections_own_layout_gives_the_same_graphs(own_folder):

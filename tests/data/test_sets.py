@@ -296,6 +296,10 @@ def test_a_set_refuses_parts_that_do_not_fit(change, message):
         ({"name": "vectors:har", "limit": 0}, "data.load: limit is 0"),
         ({"name": "vectors:har", "size": 32}, "size is 32, but vectors:har has vectors"),
         ({"name": "graphs:motifs", "size": 8}, "graphs:motifs has graphs, not images"),
+        (
+            {"name": "graphs:file:a.txt"},
+            "'graphs:file:a.txt'; commit 8e5a616 reads such a file. data.graph_set",
+        ),
         ({"name": "graphs:karate"}, "no data called 'graphs:karate'.*nodes:karate"),
         ({"name": "graphs:motifs", "split": "validation"}, "no split 'validation'; it has train, test, all"),
         ({"name": "sentences:topics", "size": 8}, "sentences:topics has sentences, not images"),
