@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
+SIGN = b"clutils"  # stands in every page, table and picture that is written for a reader
 LOCKED_BY_A_FILE = os.name == "nt"  # it has no fcntl
 
 
@@ -47,7 +48,7 @@ def write_atomically(
 
 
 def demand_writable(path: Path) -> None:
-    """Raise ValueError, before the work, where no file can be written under this name."""
+    """Raise ValueError, before the work, where no file can be written, or one of somebody else's lies."""
     try:
         if path.is_dir():
             raise OSError("it is a folder")
@@ -55,8 +56,11 @@ def demand_writable(path: Path) -> None:
             raise OSError(f"there is no folder {path.parent}")
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+        foreign = path.is_file() and path.stat().st_size and SIGN not in path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} can't be written: {error.strerror or error}") from error
+    if foreign:
+        raise ValueError(f"{path} is there already, and is no file of this package: choose another name")
 
 
 @contextlib.contextmanager

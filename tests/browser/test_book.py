@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from clutils.course import exercise
-from clutils.course.book import questions, running, site
+from clutils.course.book import questions, running, site, slides
 
 QUICK = {"00_start_here", "01_from_siamese_nets_to_infonce", "05_hard_negatives"}
 MEGABYTES = 25
@@ -344,10 +344,12 @@ def test_the_speakers_view_works_from_the_disk(built: Path, page):
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path):
-    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "searchindex.js").write_text("of a site of one's own")
     with pytest.raises(FileExistsError, match="is not empty and no book"):
         site.replace(tmp_path)
-    assert (tmp_path / "thesis.txt").exists()
+    with pytest.raises(FileExistsError, match="is not empty and has no slides"):
+        slides.write(tmp_path, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["searchindex.js"]
 
 
 def test_a_base_url_that_is_no_address_is_refused(tmp_path: Path):

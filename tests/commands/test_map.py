@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from clutils import training
+from clutils import files, training
 from tests.commands.asked import complaint, run
 
 
@@ -28,6 +28,7 @@ def test_photographs_without_classes_become_three_maps_with_the_names_of_their_f
 ):
     out = tmp_path / "map.html"
     assert run("map", saved, "--data", f"folder:{photos}", "--out", out) == 0
+    files.demand_writable(out)  # a map may be replaced by the next one
     text = out.read_text("utf-8")
     assert all(f'"name":"{name}"' in text for name in ("raw pixels", "fresh weights", "this encoder"))
     assert '"photo 7.png"' in text and '"labels":[]' in text
@@ -49,12 +50,14 @@ def test_an_encoder_of_grey_images_maps_photographs_in_colour(photos, tmp_path, 
         (("--data", "sentences:toy"), "sentences"),
         (("--mean", "cifar"), "cifar"),
         (("--out", "nowhere/map.html"), "there is no folder nowhere"),
+        (("--out", "mine.html"), "--out: mine.html is there already, and is no file of this package"),
     ],
 )
 def test_what_does_not_fit_is_one_line_that_quotes_it(
     photos, saved, capsys, given, said, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.html").write_text("<h1>A page of somebody's own</h1>")
     assert run("map", saved, "--data", f"folder:{photos}", *given) == 2
     assert said in complaint(capsys)
 

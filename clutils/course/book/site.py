@@ -96,7 +96,8 @@ def lighten(out: Path) -> None:
 def replace(out: Path) -> None:
     """Empty a folder that a build wrote before; FileExistsError where it holds something else."""
     if out.exists() and any(out.iterdir()):
-        if not (out / "searchindex.js").exists():
+        hidden = any(file.name[0] == "." and file.name != ".nojekyll" for file in out.iterdir())
+        if hidden or not (out / "explorers" / "index.html").exists():
             raise FileExistsError(f"{out} is not empty and no book: name another folder with --out")
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)

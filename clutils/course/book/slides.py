@@ -105,8 +105,11 @@ def write(out: Path, executed: Path, pictures: str = "pictures", base_url: str =
     - pictures: the folder of their images, as the decks in `out` call it
     - base_url: host of the folder `explorers`, for a QR code beside each explorer (needs segno)
 
-    Raises ValueError where a notebook has no speaker notes or no slides, or a slide shows nothing.
+    Raises ValueError where a notebook has no speaker notes or no slides, or a slide shows nothing;
+    FileExistsError where `out` holds something else.
     """
+    if out.exists() and any(out.iterdir()) and not (out / "slides.css").exists():
+        raise FileExistsError(f"{out} is not empty and has no slides: name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     for name in ("reveal", "mathjax"):
         shutil.copytree(HERE / "static" / name, out / name, dirs_exist_ok=True)
