@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
-SIGN = b"clutils"  # stands in every page, table and picture that is written for a reader
+SIGN = b"clutils"  # in every page, table and image that the package writes
 LOCKED_BY_A_FILE = os.name == "nt"  # it has no fcntl
 
 

@@ -85,8 +85,8 @@ def png(target: Axes | FigureBase, scale: float = 2.0) -> bytes:
     """The figure as a PNG, `scale` image pixels to a pixel of the page (2: sharp on high-dpi screens)."""
     buffer = io.BytesIO()
     figure = _root(target)
-    settings = {"dpi": PIXELS_PER_INCH * scale, "facecolor": figure.get_facecolor()}
-    figure.savefig(buffer, format="png", metadata={"Software": "clutils"}, **settings)
+    background, dpi = figure.get_facecolor(), PIXELS_PER_INCH * scale
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor=background, metadata={"Software": "clutils"})
     return buffer.getvalue()
 
 
