@@ -185,17 +185,6 @@ def _shares(push: Tensor) -> Tensor:
     return torch.where(total > 0, pushed / total.where(total > 0, 1.0), 0.0)
 
 
-def has_inner_minimum(positives: Tensor, negatives: Tensor) -> Tensor:
-    """True where W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
-
-    positives (A,) or (A, 1), negatives (A, K). It does where mean s- < s+ < max s-: the slope of the contrast
-    along 1/τ is the mean of the negatives, weighed by p̂, less s+; it grows with 1/τ, from the plain mean to
-    the hardest.
-    """
-    s = positives.flatten()
-    return (negatives.mean(dim=1) < s) & (s < negatives.amax(dim=1))
-
-
 def _above_zero(who: str, temperature: float | Tensor) -> None:
     if not bool(torch.all(torch.as_tensor(temperature) > 0)):
         raise ValueError(f"{who}: temperature is {temperature}, but must be above 0")

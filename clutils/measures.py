@@ -428,18 +428,6 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
         return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
 
 
-@dataclass(frozen=True)
-class FewLabels:
-    """Result of `few_label_probe`: the accuracy of each draw, and their mean."""
-
-    labels: int
-    accuracies: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.accuracies) / len(self.accuracies)
-
-
 def few_label_probe(
     train_z: Vectors,
     train_y: Vectors,
@@ -448,8 +436,8 @@ def few_label_probe(
     labels: int = 100,
     draws: int = 5,
     seed: int = 0,
-) -> FewLabels:
-    """`linear_probe` on few labels, drawn several times from the training rows, as many of each class.
+) -> tuple[float, ...]:
+    """`linear_probe` on few labels, drawn several times, as many of each class: the accuracy of each draw.
 
     labels: how many in all, a multiple of the number of classes. The same seed draws the same rows, whatever
     the features: so two encoders can be compared draw by draw. Rows without a label (below 0) are left out.
@@ -477,7 +465,7 @@ def few_label_probe(
             [random.choice(np.flatnonzero(y == c), each, replace=False) for c in classes.tolist()]
         )
         accuracies.append(linear_probe(z[drawn], y[drawn], test_z, test_y))
-    return FewLabels(labels, tuple(accuracies))
+    return tuple(accuracies)
 
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -543,10 +531,11 @@ def _precision(f: Features) -> Tensor:
     return found[found.isfinite()]
 
 
-def few_labels(f: Features) -> FewLabels:
-    """`few_label_probe` on ten labels of each class, or as many as the rarest has."""
+def _few(f: Features) -> float:
+    """Mean of `few_label_probe` on ten labels of each class, or as many as the rarest has."""
     classes, sizes = f.labelled[1].unique(return_counts=True)
-    return few_label_probe(*f.labelled, labels=min(FEW, int(sizes.min())) * len(classes), draws=DRAWS)
+    labels = min(FEW, int(sizes.min())) * len(classes)
+    return sum(few_label_probe(*f.labelled, labels=labels, draws=DRAWS)) / DRAWS
 
 
 def _lidar(f: Features) -> float:
@@ -586,7 +575,7 @@ BY_NAME: dict[str, Metric] = {
     "few": _share(
         "few-label probe",
         f"the linear probe on {FEW} labels a class, mean of {DRAWS} draws",
-        lambda f: few_labels(f).mean,
+        _few,
     ),
 }
 

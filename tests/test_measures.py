@@ -41,26 +41,11 @@ def test_alignment_is_the_mean_squared_distance_of_normalised_pairs():
     assert measures.alignment(z1, z2) == pytest.approx(np.mean(distances), rel=1e-12)
 
 
-def test_alignment_is_0_for_equal_directions_2_for_orthogonal_and_4_for_opposite_ones():
-    z = normal(10, 4)
-    assert measures.alignment(z, 3 * z) == pytest.approx(0, abs=1e-12)
-    assert measures.alignment(torch.eye(4)[:2], torch.eye(4)[2:]) == pytest.approx(2)
-    assert measures.alignment(z, -z) == pytest.approx(4)
-
-
 @pytest.mark.parametrize("n, t", [(50, 0.5), (50, 2.0), (50, 5.0), (2 * measures.ROWS + 3, 2.0)])
 def test_uniformity_is_the_log_of_the_mean_potential_of_all_pairs(n, t):
     z = normal(n, 5)
     distances = scipy.spatial.distance.pdist(length_one(z), "sqeuclidean")
     assert measures.uniformity(z, t) == pytest.approx(np.log(np.mean(np.exp(-t * distances))), rel=1e-12)
-
-
-def test_uniformity_on_an_even_circle_tends_to_its_integral():
-    angles = torch.arange(4000, dtype=torch.float64) * (2 * math.pi / 4000)
-    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
-    # the mean of exp(-t (2 - 2 cos a)) over the circle is e^(-2t) I0(2t)
-    expected = math.log(math.exp(-4) * np.i0(4))
-    assert measures.uniformity(circle) == pytest.approx(expected, abs=1e-3)
 
 
 def test_uniformity_of_points_that_coincide_is_0_and_of_a_large_t_finite():
@@ -88,15 +73,8 @@ def test_tolerance_leaves_out_classes_of_one():
         measures.tolerance(z, torch.tensor([0, 1, 2]))
 
 
-def test_effective_rank_counts_equal_directions_and_ignores_an_offset():
-    z = torch.cat([torch.eye(8), -torch.eye(8)]).double()
-    assert measures.effective_rank(z) == pytest.approx(8)
-    assert measures.effective_rank(z + 5) == pytest.approx(8)
-    assert measures.effective_rank(z[:, :1]) == pytest.approx(1)
-
-
 def test_effective_rank_is_the_exponential_entropy_of_singular_values():
-    z = normal(100, 12) * torch.logspace(0, -3, 12, dtype=torch.float64)
+    z = normal(100, 12) * torch.logspace(0, -3, 12, dtype=torch.float64) + 5
     values = np.linalg.svd(z.numpy() - z.numpy().mean(axis=0), compute_uv=False)
     expected = np.exp(scipy.stats.entropy(values / values.sum()))
     assert measures.effective_rank(z) == pytest.approx(expected, rel=1e-10)
@@ -148,13 +126,6 @@ def test_lidar_is_the_entropic_rank_of_the_discriminant_matrix_in_loops():
     shares = np.linalg.eigvalsh(whitener @ between @ whitener)
     shares = shares / sum(shares) + 1e-7
     assert measures.lidar(views) == pytest.approx(np.exp(-sum(shares * np.log(shares))), rel=1e-9)
-
-
-def test_lidar_sees_what_rankme_does_not_a_direction_in_which_views_scatter():
-    kept, lost = normal(400, 1, 4), normal(400, 8, 4, seed=1)  # of an image, and of a view
-    views = torch.cat([kept.expand(400, 8, 4) + 0.01 * normal(400, 8, 4, seed=2), lost], dim=2)
-    assert measures.rankme(views.flatten(0, 1)) == pytest.approx(8, rel=0.02)
-    assert measures.lidar(views) == pytest.approx(4, rel=0.02)
 
 
 def test_cka_is_the_ratio_of_hsics_and_knows_neither_rotation_nor_scale():
@@ -267,10 +238,9 @@ def test_few_labels_are_balanced_repeatable_and_the_same_whatever_the_features()
     again = measures.few_label_probe(z, y, test_z, test_y, labels=20)
     other = measures.few_label_probe(z, y, test_z, test_y, labels=20, seed=1)
     mirrored = measures.few_label_probe(-z, y, -test_z, test_y, labels=20)
-    assert first.accuracies == again.accuracies == mirrored.accuracies != other.accuracies
-    assert len(first.accuracies) == 5 and first.mean == pytest.approx(np.mean(first.accuracies))
-    assert len(set(first.accuracies)) > 1
-    assert first.mean < measures.few_label_probe(z, y, test_z, test_y, labels=200).mean
+    assert first == again == mirrored != other
+    assert len(first) == 5 and len(set(first)) > 1
+    assert np.mean(first) < np.mean(measures.few_label_probe(z, y, test_z, test_y, labels=200))
 
 
 def test_a_draw_of_few_labels_has_no_row_twice(monkeypatch):
@@ -284,7 +254,7 @@ def test_a_draw_of_few_labels_has_no_row_twice(monkeypatch):
 def test_all_labels_drawn_is_the_linear_probe():
     (z, y), (test_z, test_y) = clusters(100, spread=1.5), clusters(100, spread=1.5, seed=1)
     few = measures.few_label_probe(z, y, test_z, test_y, labels=100, draws=1)
-    assert few.mean == pytest.approx(measures.linear_probe(z, y, test_z, test_y), abs=0.011)
+    assert few == (pytest.approx(measures.linear_probe(z, y, test_z, test_y), abs=0.011),)
 
 
 # ---- what comes in -------------------------------------------------------------------------------------
@@ -383,7 +353,7 @@ def test_rows_without_a_label_are_left_out_on_both_sides(none):
     for measure in (
         lambda *of: measures.knn_accuracy(*of, k=5),
         measures.linear_probe,
-        lambda *of: measures.few_label_probe(*of, labels=15, draws=2).accuracies,
+        lambda *of: measures.few_label_probe(*of, labels=15, draws=2),
     ):
         assert measure(*given) == measure(*kept)
     found = measures.average_precision(*given)

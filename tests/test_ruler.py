@@ -105,10 +105,6 @@ def test_the_page_of_questions_quotes_the_ruler_as_it_answers(capsys):
         assert quoted in capsys.readouterr().out, command
 
 
-def test_equal_features_cost_the_logarithm_of_all_as_supcontrast_issue_106_expects():
-    assert anatomy.ruler(losses.SupCon(0.07), 8).collapsed == pytest.approx(math.log(15), rel=1e-12)
-
-
 @pytest.mark.parametrize("temperature", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize(("batch", "queue"), [(2, None), (32, None), (32, 4096)])
 def test_nt_xents_marks_are_their_closed_forms(temperature, batch, queue):

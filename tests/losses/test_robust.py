@@ -27,15 +27,6 @@ def test_the_weights_are_the_softmax_at_the_temperature_that_fills_the_ball(radi
     )
 
 
-def test_no_weights_in_the_ball_are_worse():
-    s, n = similarities(1, 1, 6)
-    value = float(losses.Robust(0.4).per_anchor(s, n) + s)
-    q = torch.distributions.Dirichlet(torch.ones(6, dtype=torch.float64)).sample((20_000,))
-    inside = q[torch.special.xlogy(q, 6 * q).sum(dim=1) <= 0.4]
-    best = float((inside @ n[0]).max())
-    assert best <= value and best > value - 0.05
-
-
 def test_a_ball_of_radius_0_is_the_mean_and_a_small_one_tends_to_it():
     s, n = similarities(30, 2, 20)
     mean = n.mean(dim=1) - s.mean(dim=1)
@@ -59,12 +50,6 @@ def test_it_binds_below_log_of_k_over_the_ties_and_is_the_maximum_from_there_on(
     assert (beyond.effective_temperature == 0).all()
     close(push[:, :ties], torch.full((30, ties), 1 / ties, dtype=torch.float64))
     assert (push[:, ties:] == 0).all()
-
-
-def test_negatives_that_are_all_alike_share_the_push():
-    n = torch.full((2, 7), 0.3)
-    _, push = anatomy.forces(losses.Robust(0.5), n[:, :1], n)
-    torch.testing.assert_close(push, torch.full((2, 7), 1 / 7))
 
 
 def test_asking_for_chance_is_no_call():

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from clutils import anatomy, losses
+from clutils import losses
 from clutils.similarities import owners
 from tests.losses import oracles
-from tests.losses.inputs import close, embeddings, fails, similarities
+from tests.losses.inputs import close, embeddings, fails
 
 
 def by_loops(rows, averages, index, temperature, rate):
@@ -63,20 +63,6 @@ def test_at_rate_1_it_is_the_batchs_own_decoupled_loss_times_the_temperature():
     close(value, 0.3 * (decoupled - torch.tensor(10.0, dtype=torch.float64).log()))
     for a, b in zip(torch.autograd.grad(value, z1), torch.autograd.grad(0.3 * decoupled, z1), strict=True):
         close(a, b)
-
-
-def test_the_push_is_stronger_where_the_batch_is_harder_than_the_samples_past():
-    s, n = similarities(4, 1, 12)
-    loss = losses.SogCLR(0.3, 0.5)
-    pull, push = anatomy.forces(loss, s, n)
-    close(push.sum(dim=1, keepdim=True), pull)  # without a past
-    loss.allocate(2)
-    for past, stronger in ((-20.0, True), (20.0, False)):
-        loss.log_average.fill_(past)
-        loss.samples = torch.tensor([0, 1])
-        pushed = anatomy.forces(loss, s, n)[1].sum(dim=1)
-        assert ((pushed > 1) == stronger).all()
-    loss.samples = None
 
 
 def test_a_sample_beyond_the_room_is_named():
