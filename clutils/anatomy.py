@@ -32,18 +32,13 @@ def forces(
       have their masks: `forces(loss, loss.compare(z1, z2, labels=y))`
     - options: handed on to `loss.per_anchor` (MACL's alignment)
 
-    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, for a
-    class in place of a loss, and for similarities that are not a floating-point tensor.
+    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities, and for
+    a class in place of a loss.
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
     s_plus, s_minus, *masks = similarities.tables(positives, negatives, positive_mask, negative_mask)
-    if s_plus is s_minus and None in masks:
-        loss.checked(s_plus, s_minus, *masks)  # which says that the masks are missing
-    for name, table in (("positives", s_plus), ("negatives", s_minus)):
-        if not isinstance(table, Tensor) or not table.is_floating_point():
-            what = table.dtype if isinstance(table, Tensor) else f"of type {type(table).__name__}"
-            raise ValueError(f"forces: {name} is {what}, but must be a floating-point tensor")
+    loss.checked(s_plus, s_minus, *masks)  # before they are copied: one table for both is seen here alone
     with torch.inference_mode(False), torch.enable_grad():
         s_plus, s_minus = (table.detach().clone().requires_grad_() for table in (s_plus, s_minus))
         values = loss.per_anchor(s_plus, s_minus, *masks, **options)

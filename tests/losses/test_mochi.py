@@ -1,6 +1,5 @@
 """MoCHi: which mixes are made, in a batch and with a queue, and who learns from them."""
 
-import pytest
 import torch
 
 from clutils import losses
@@ -33,18 +32,13 @@ def in_loops(loss, anchors, positives, negatives, parents, drawn):
     return total / len(anchors)
 
 
-@pytest.mark.parametrize("queued", [False, True])
-def test_value_and_gradient_are_infonce_on_real_and_constant_synthetic_negatives(drawn, queued):
+def test_in_a_batch_it_is_infonce_on_real_and_constant_synthetic_negatives(drawn):
     loss = losses.MoCHi(0.3, hardest=4, synthetic=5, query_mixed=3)
     z1, z2 = (z.requires_grad_() for z in embeddings(5, 6))
-    queue = embeddings(9, 6, seed=3)[0]
-    value = loss(z1, z2, queue=queue) if queued else loss(z1, z2)
-    if queued:
-        expected = in_loops(loss, unit(z1), unit(z2), [list(unit(queue))] * 5, unit(queue), drawn)
-    else:
-        z = unit(torch.cat([z1, z2]))
-        negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
-        expected = in_loops(loss, z, z.roll(5, 0), negatives, z, drawn)
+    value = loss(z1, z2)
+    z = unit(torch.cat([z1, z2]))
+    negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
+    expected = in_loops(loss, z, z.roll(5, 0), negatives, z, drawn)
     close(value, expected)
     ours, theirs = (torch.autograd.grad(v, (z1, z2)) for v in (value, expected))
     for a, b in zip(ours, theirs, strict=True):
