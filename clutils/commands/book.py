@@ -32,6 +32,8 @@ def build(options: argparse.Namespace) -> int:
     """Run what has changed since the last time, and build the book, the decks, or both for a host."""
     from clutils.course.book import running, site, slides
 
+    if options.what != "slides":
+        site.demand_packages()  # before the minutes that the notebooks take
     notebooks, lines = running.executed(), []
     if options.what == "slides":
         slides.write(options.out, notebooks, base_url=options.base_url)

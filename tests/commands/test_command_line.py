@@ -23,6 +23,7 @@ from clutils import __main__ as command_line
 from clutils import data, explorers, losses, training
 from clutils.commands import lab as lab_module
 from clutils.commands import train as train_module
+from clutils.course.book import running, site
 from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -475,6 +476,15 @@ def test_a_package_without_its_notebooks_says_where_to_get_them(capsys, monkeypa
     monkeypatch.setattr(lab_module, "ROOT", tmp_path)
     assert run("lab") == 1
     assert "no notebook at" in complaint(capsys)
+
+
+@pytest.mark.parametrize("command", ["book", "site"])
+def test_a_book_without_its_packages_runs_no_notebook_and_prints_one_command(command, capsys, monkeypatch):
+    monkeypatch.setattr(site.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(running, "executed", lambda: pytest.fail("notebooks were run"))
+    assert run(command) == 1
+    said = complaint(capsys)
+    assert said.count("pip install") == 1 and said.endswith('[book]"\n')
 
 
 def test_the_lab_starts_here_and_says_where(tmp_path):

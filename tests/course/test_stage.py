@@ -39,7 +39,6 @@ def test_the_speaker_has_notes_for_every_need(path):
     said = slides.notes(path.stem)
     lacking = [part for part in slides.PARTS if not said.get(part)]
     assert not lacking, f"notes.md lacks these headings, or a text below them: {lacking}"
-    assert "50 minutes" in said["Timing"] and "20 minutes" in said["Timing"]
     beliefs = re.findall(r"^\d\. \*(.+?)\*(.+)$", said["What students believe wrongly"], re.MULTILINE)
     assert len(beliefs) >= 3
     for belief, rest in beliefs:
@@ -48,7 +47,8 @@ def test_the_speaker_has_notes_for_every_need(path):
         )
         assert source, f"neither a source nor that there is none: {belief}"
     on_stage = {cell.id for cell in shown(nbformat.read(path, 4), 50)}
-    on_stage |= {cell for slide in slides.listed(path.stem) for cell, _ in slide.cells}
+    listed = slides.listed(path.stem)
+    on_stage |= {cell for slide in listed for cell, _ in slide.cells} | {slide.title for slide in listed}
     assert set(said) - {*slides.PARTS, "Slides"} <= on_stage, "a note at a slide that is not shown"
 
 
@@ -137,6 +137,19 @@ def test_an_unknown_number_names_the_known_ones():
         stage.find("77")
 
 
+@each_lesson
+def test_on_the_path_an_answer_stands_after_its_question(path):
+    for minutes in stage.CUTS:
+        asked = False
+        for cell in shown(nbformat.read(path, 4), minutes):
+            tags = cell.metadata.get("tags", [])
+            if "predict" in tags or re.search("Before you|Say what you expect", cell.source):
+                asked = True
+            elif "answer" in tags and cell.cell_type == "markdown":
+                assert asked, f"{cell.id} answers what nobody has asked in {minutes} minutes"
+                asked = False
+
+
 POINTS = re.compile(  # words of a text that stands beside a figure, a table or what was printed
     r"\b(the figure|the panel|these curves|the (?:last )?lines?|each line|printed|in (?:the|a) title|"
     r"the legend|dashed|dotted|solid|by rows|read a row|left of its|right of its|the triangle|the arrows?|"
@@ -166,10 +179,76 @@ def test_a_slide_has_a_title_few_words_and_what_its_text_points_at(path):
         assert drawn or not pointing, f"{slide.title!r} says {pointing[0]!r}, and shows no figure"
 
 
+@each_lesson
+def test_the_title_slide_does_not_show_what_a_later_slide_asks(path):
+    cells = nbformat.read(path, 4).cells
+    code = [n for n, cell in enumerate(cells) if cell.cell_type == "code"]
+    asking = [n for n, cell in enumerate(cells) if "predict" in cell.metadata.get("tags", [])]
+    answers = {cells[next(k for k in code if k > n)].id for n in asking}
+    assert not answers & {name for name, _ in slides.listed(path.stem)[0].cells}
+
+
+@each_lesson
+def test_a_slide_that_ends_with_a_question_has_its_answer_later_in_the_same_deck(path):
+    cells = nbformat.read(path, 4).cells
+    places = {cell.id: n for n, cell in enumerate(cells)}
+    asking = [n for n, cell in enumerate(cells) if "predict" in cell.metadata.get("tags", [])]
+    _, *found = slides.listed(path.stem)
+    for minutes in stage.CUTS:
+        deck = [slide for slide in found if minutes == 50 or slide.short]
+        drawn = {places[name] for slide in deck for name, _ in slide.cells}
+        for asked in drawn & set(asking):
+            answering = range(asked + 1, min((n for n in asking if n > asked), default=len(cells)))
+            assert drawn & set(answering), f"{cells[asked].id} has no answer in {minutes} minutes"
+        for slide, after in itertools.pairwise(deck):
+            if (slide.text or slide.title).endswith("?"):
+                where = f"{slide.title!r} in {minutes} minutes"
+                assert after.section == slide.section, f"{where}: no answer before the section ends"
+                at, then = (places[one.cells[0][0]] if one.cells else None for one in (slide, after))
+                assert at is None or then is None or at <= then, f"{where}: what comes next stands before it"
+
+
+@each_lesson
+def test_the_times_are_those_of_the_decks_sections_and_fill_the_lecture(path):
+    _, *found = slides.listed(path.stem)
+    for minutes in stage.CUTS:
+        deck = [slide for slide in found if minutes == 50 or slide.short]
+        times = slides.timing(deck, minutes)
+        assert all(end > start for start, end in times.values()), f"a section has no minutes: {times}"
+        assert [*times.values()][-1][1] == minutes
+        given = {slide.section for slide in found if slide.minutes[minutes == 20]}
+        assert given == set(times), f"minutes of sections without a slide: {given - set(times)}"
+
+
+@each_lesson
+def test_no_note_is_empty_and_none_is_a_neighbours(path):
+    notebook = nbformat.read(path, 4)
+    page = slides.deck(notebook, path.stem, "A deck", 20)
+    told = re.findall(r'<aside class="notes">(.*?)</aside>', page, re.DOTALL)
+    assert len(told) == page.count("<section") and all(told)
+    for slide in slides.listed(path.stem)[1:]:
+        others = {cell for other in slides.listed(path.stem)[1:] for cell, _ in other.cells}
+        own = {cell for cell, _ in slide.cells}
+        for cell in notebook.cells:
+            text = " ".join(cell.source.split())[:60]
+            if cell.id in others - own and cell.cell_type == "markdown" and len(text) > 40:
+                notes = " ".join(" ".join(tell(slide, notebook, path.stem)).split())
+                assert text not in notes, f"{slide.title!r} tells {cell.id}"
+
+
+def tell(slide, notebook, stem):
+    places = {cell.id: n for n, cell in enumerate(notebook.cells)}
+    taken = {places[cell] for other in slides.listed(stem) for cell, _ in other.cells}
+    return slides.around(slide, taken, notebook, places)
+
+
 def test_a_line_that_is_no_slide_is_quoted(monkeypatch):
-    said = {"Slides": "Why?\n### One\n- `cell-1` **A title**: a sentence\n- a sentence alone"}
+    said = {"Slides": "Why?\n### One [50]\n- `cell-1` **A title**: a sentence\n- a sentence alone"}
     monkeypatch.setattr(slides, "notes", lambda stem: said)
     with pytest.raises(ValueError, match="'- a sentence alone' is no slide"):
+        slides.listed("02")
+    said["Slides"] = "Why?\n### One\n- **A title**"
+    with pytest.raises(ValueError, match="'### One' has no minutes"):
         slides.listed("02")
     said["Slides"] = "- **A title**"
     with pytest.raises(ValueError, match="a question as the first line"):
@@ -189,9 +268,11 @@ def test_a_deck_shows_the_figure_of_a_cell_its_code_where_asked_and_refuses_a_ce
         ]
     )
     notebook.cells[0].metadata["tags"] = ["stage"]
-    said = {"Timing": "50 minutes: all 50. 20 minutes: all 20."}
+    said = {}
     monkeypatch.setattr(slides, "notes", lambda stem: said)
-    said["Slides"] = "`drawn` Why?\n### One\n- 20 `drawn.2` **Second**: read it\n- `drawn` code **Both**"
+    said["Slides"] = (
+        "`drawn` Why?\n### One [50, 20]\n- 20 `drawn.2` **Second**: read it\n- `drawn` code **Both**"
+    )
     long, short = (slides.deck(notebook, "02", "A deck", minutes) for minutes in (50, 20))
     assert "Second" in short and "Both" not in short and "Both" in long
     second = re.search(r"<section[^>]*><p class=.where.>One</p><h2>Second.*?</section>", short, re.DOTALL)[0]

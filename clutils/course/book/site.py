@@ -16,6 +16,14 @@ ICONS = re.compile(r'<script [^>]*src="[^"]*/fontawesome\.js[^"]*"></script>\n?'
 INDEX = re.compile(r'<script src="[^"]*searchindex\.js[^"]*"></script>\n?')
 
 
+def demand_packages() -> None:
+    """Raise RuntimeError, with the command that installs it, where a package of the book is missing."""
+    missing = [name for name in ("myst_nb", "sphinx_book_theme") if importlib.util.find_spec(name) is None]
+    if missing:
+        command = f'"{sys.executable}" -m pip install --editable "{pages.ROOT}[book]"'
+        raise RuntimeError(f"no module named {missing[0]}: {command}")
+
+
 def book(out: Path, executed: Path, base_url: str = "", repository: str = "") -> list[str]:
     """Build the book into the folder `out`, which is replaced -> Sphinx's warnings, one a line.
 
@@ -23,12 +31,9 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
     - base_url: where it is hosted, for the explorers' links and a notebook's images
     - repository: on GitHub, owner/name, whose notebooks Colab opens: see `copies`
 
-    Raises ImportError where Sphinx is missing, RuntimeError where it fails, FileExistsError where `out` holds
-    something else.
+    Raises RuntimeError where Sphinx is missing or fails, FileExistsError where `out` holds something else.
     """
-    missing = [name for name in ("myst_nb", "sphinx_book_theme") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(f"no module named {missing[0]}; the book needs: pip install --editable '.[book]'")
+    demand_packages()
     replace(out)
     with tempfile.TemporaryDirectory() as work:
         source, html = Path(work, "source"), Path(work, "html")  # myst-nb writes beside its target, too

@@ -9,10 +9,12 @@ A slide is a title, what a cell of the notebook shows, and the sentence that rea
   where their code is shown, too
 - the title, and after a colon the text; `//` begins a paragraph
 
-`### ` before a group of slides is its name in the outline. The line before all of them is the question of the
-hour, with the cell that illustrates it.
+`### The name [8, 4]` before a group of slides is its name in the outline, and its minutes in the deck of 50
+and in that of 20; the speaker's times come from them. The line before all of them is the question of the
+hour, with the cell that illustrates it. Of a cell of text a slide shows its table, or else its image.
 """
 
+import base64
 import functools
 import html
 import json
@@ -23,18 +25,21 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from PIL import Image
 
 from clutils import explorers
 from clutils.course.book import pages, stage
-from clutils.course.book.running import sources
+from clutils.course.book.running import NOTEBOOKS, sources
 
 HERE = Path(__file__).parent
-PARTS = ("Goal", "Timing", "Ask", "What students believe wrongly", "Where to stop")
+PARTS = ("Goal", "Ask", "What students believe wrongly", "Where to stop")
 CELL = r"`([\w-]+)(?:\.(\d))?`"
+SECTION = re.compile(r"### (.+) \[(\d+)(?:, (\d+))?\]")
 LINE = re.compile(rf"- (20 )?((?:{CELL} )*)(code )?\*\*(.+?)\*\*(?:: (.+))?")
 QUESTION = re.compile(rf"(?:{CELL} )?(.+\?)")
 KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
 WIDE = 1.6  # width through height from which on a figure stands over its text, and not beside it
+IMAGE = re.compile(r"!\[(.*?)\]\((pictures/[\w-]+\.png)\)")
 HEADING = re.compile(r"^# (?:\d\d · )?(.+)")
 
 
@@ -43,6 +48,7 @@ class Slide:
     """One line of a list of slides.
 
     - section: name of its group, for the outline
+    - minutes: of its whole group, in the deck of 50 and in that of 20
     - cells: (id, number of the figure or 0 for all) of each cell that it shows
     - code: whether the code of these cells is shown, too
     - short: whether it is in the deck of 20 minutes
@@ -51,6 +57,7 @@ class Slide:
     title: str
     text: str
     section: str
+    minutes: tuple[int, int] = (0, 0)
     cells: tuple[tuple[str, int], ...] = ()
     code: bool = False
     short: bool = False
@@ -82,11 +89,15 @@ def listed(stem: str) -> list[Slide]:
         raise ValueError(
             f"no slides for {stem}: its notes need '## Slides', and a question as the first line"
         )
-    found = [Slide("", asked[3], "", ((asked[1], int(asked[2] or 0)),) if asked[1] else (), short=True)]
-    section = ""
+    shown = ((asked[1], int(asked[2] or 0)),) if asked[1] else ()
+    found = [Slide("", asked[3], "", cells=shown, short=True)]
+    section, minutes = "", (0, 0)
     for line in filter(None, map(str.strip, lines[1:])):
         if line.startswith("### "):
-            section = line.removeprefix("### ")
+            named = SECTION.fullmatch(line)
+            if named is None:
+                raise ValueError(f"slides of {stem}: {line!r} has no minutes, as in '### Name [8, 4]'")
+            section, minutes = named[1], (int(named[2]), int(named[3] or 0))
             continue
         one = LINE.fullmatch(line)
         if one is None:
@@ -94,7 +105,7 @@ def listed(stem: str) -> list[Slide]:
                 f"slides of {stem}: {line!r} is no slide, as in '- 20 `cell-011` **Title**: text'"
             )
         cells = tuple((cell, int(number or 0)) for cell, number in re.findall(CELL, one[2]))
-        found.append(Slide(one[6], one[7] or "", section, cells, bool(one[5]), bool(one[1])))
+        found.append(Slide(one[6], one[7] or "", section, minutes, cells, bool(one[5]), bool(one[1])))
     return found
 
 
@@ -143,26 +154,34 @@ def write(out: Path, executed: Path, pictures: str = "pictures", base_url: str =
 def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: str = "") -> str:
     """One deck, HTML: title and question, outline, the slides; errors and base_url as in `write`."""
     said, (opening, *rest) = notes(stem), listed(stem)
-    said |= {"Timing": timing(said.get("Timing", ""), minutes)}
     slides = [slide for slide in rest if minutes == 50 or slide.short]
+    times = timing(slides, minutes)
+    said["Timing"] = "\n".join(f"- {start:.0f} to {end:.0f}: {name}" for name, (start, end) in times.items())
     places = {cell.get("id", ""): number for number, cell in enumerate(notebook.cells)}
     for cell, _ in (cell for slide in (opening, *slides) for cell in slide.cells):
         if cell not in places:
             raise ValueError(f"slides of {stem}: {cell!r} is no cell of the notebook")
-    whole = "\n\n".join([KEYS, *(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))])
+    whole = "\n\n".join(
+        [KEYS, *(f"**{part}**\n\n{said[part]}" for part in (*PARTS, "Timing") if said.get(part))]
+    )
     first = f'<h1>{html.escape(title)}</h1><p class="asked">{inline(opening.text)}</p>'
     shown = drawn(opening, notebook, places, base_url)
     sections = [
         f'<section class="first"><div>{first}</div><div class="shown">{shown}</div>{aside(whole)}</section>'
     ]
-    names = list(dict.fromkeys(slide.section for slide in slides))
-    outline = "".join(f"<li>{inline(name)}</li>" for name in names)
+    outline = "".join(f"<li>{inline(name)}</li>" for name in times)
     sections.append(f"<section><h2>In this lecture</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
+    taken = {places[cell] for slide in slides for cell, _ in slide.cells}
     before = ""
-    for slide, after in zip(slides, [*slides[1:], None], strict=True):
-        tell = [of_section(slide.section, said)] if slide.section != before else []
-        tell += [said.get(cell, "") for cell, _ in slide.cells]
-        tell += around(slide, after, notebook, places)
+    for number, slide in enumerate(slides):
+        group = [n for n, other in enumerate(slides) if other.section == slide.section]
+        start, end = times[slide.section]
+        each = (end - start) / len(group)
+        begin = start + group.index(number) * each
+        tell = [f"**Minutes {begin:.0f} to {begin + each:.0f} of {minutes}**"]
+        tell += [said.get(cell, "") for cell, _ in slide.cells] or [said.get(slide.title, "")]
+        tell += [of_section(slide.section, said)] if slide.section != before else []
+        tell += around(slide, taken, notebook, places)
         sections.append(
             of_slide(slide, drawn(slide, notebook, places, base_url), "\n\n".join(filter(None, tell)))
         )
@@ -173,7 +192,9 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
 
 def of_slide(slide: Slide, shown: str, tell: str) -> str:
     """A slide, HTML: where we are, its title, what it shows, the text; `tell` is Markdown for the speaker."""
-    texts = "".join(markdown(part) for part in slide.text.split(" // ") if part)
+    first, *later = slide.text.split(" // ")
+    texts = markdown(first) + "".join(f'<div class="fragment">{markdown(part)}</div>' for part in later)
+    texts = texts if slide.text else ""
     sizes = [
         [int(n) for n in re.findall(r'(?:width|height)="(\d+)"', tag)]
         for tag in re.findall("<img[^>]*>", shown)
@@ -191,7 +212,7 @@ def of_slide(slide: Slide, shown: str, tell: str) -> str:
 def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url: str = "") -> str:
     """HTML of a slide's cells: explorers, figures and tables; without any, what they printed.
 
-    Of a cell of text it is its table. Raises ValueError where a cell that ran shows nothing.
+    Of a cell of text it is its table or image. Raises ValueError where a cell that ran shows nothing.
     """
     ran = any(cell.get("outputs") for cell in notebook.cells)
     parts = []
@@ -199,7 +220,9 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
         cell = notebook.cells[places[name]]
         if cell.cell_type == "markdown":
             rows = re.findall(r"^\|.*$", cell.source, re.MULTILINE)
-            parts.append(markdown("\n".join(rows)) if rows else "")
+            parts.append(
+                markdown("\n".join(rows)) if rows else "".join(map(of_image, IMAGE.findall(cell.source)))
+            )
             continue
         page = "".join(map(of_output, cell.outputs))
         found = re.findall(r"<iframe.*?</iframe>", page, re.DOTALL)
@@ -218,26 +241,48 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
     return "".join(parts)
 
 
-def around(slide: Slide, after: Slide | None, notebook: NotebookNode, places: dict[str, int]) -> list[str]:
-    """Text of the notebook around a slide's cells, up to those of the next slide, for the speaker."""
+def around(slide: Slide, taken: set[int], notebook: NotebookNode, places: dict[str, int]) -> list[str]:
+    """Text of the notebook that belongs to a slide's cells, for the speaker.
+
+    That is the cell's own text, what leads to a figure and what reads it: up to the next cell that another
+    slide shows (`taken`), the next question, section or figure.
+    """
     if not slide.cells:
         return []
-    start = places[slide.cells[0][0]]
-    stop = (
-        max((places[cell] for cell, _ in after.cells[:1]), default=start + 2)
-        if after
-        else len(notebook.cells)
-    )
+    cells, own = notebook.cells, places[slide.cells[0][0]]
     on_stage = set(stage.path(notebook))
+    found = [own]
+    if (
+        cells[own].cell_type == "code"
+        and own - 1 not in taken
+        and (_leads(cells[own - 1]) or "answer" in _tags(cells[own - 1]))
+    ):
+        found.insert(0, own - 1)
+    for number in range(own + 1, min(own + 6, len(cells))):
+        asked = "predict" in _tags(cells[own])
+        if number in taken or _leads(cells[number]) or (cells[number].cell_type == "code" and not asked):
+            break
+        found.append(number)
+        if "answer" in _tags(cells[number]):
+            break
     texts = [
-        re.sub(r"</?details>|<summary>.*?</summary>", "", notebook.cells[number].source)
-        for number in range(max(start - 1, 1), min(stop, start + 6))
-        if number in on_stage and notebook.cells[number].cell_type == "markdown"
+        re.sub(r"</?details>|<summary>.*?</summary>|<h6 hidden></h6>|!\[.*?\]\(.*?\)", "", cells[n].source)
+        for n in found
+        if n and n in on_stage and cells[n].cell_type == "markdown"
     ]
-    return (
-        ["**In the notebook**", *(re.sub(r"^#+ (.+)", r"*\1*", text, flags=re.MULTILINE) for text in texts)]
-        if texts
-        else []
+    headed = [re.sub(r"^#+ (.+)", r"*\1*", text, flags=re.MULTILINE) for text in texts]
+    return ["**In the notebook**", *headed] if headed else []
+
+
+def _tags(cell: NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", []) if cell.cell_type == "markdown" else []
+
+
+def _leads(cell: NotebookNode) -> bool:
+    """True of a text that speaks of what comes after it: a question, a heading, a colon at its end."""
+    heading = stage.heading_depth(cell) <= 6 and "<h6 hidden" not in cell.source
+    return cell.cell_type == "markdown" and (
+        heading or "predict" in _tags(cell) or cell.source.rstrip().endswith(":")
     )
 
 
@@ -256,19 +301,30 @@ def qr_code(frame: str, base_url: str) -> str:
         return ""
 
 
-def timing(text: str, minutes: int) -> str:
-    """Part of '50 minutes: ... 20 minutes: ...' for a lecture of so many minutes."""
-    found = re.search(rf"{minutes} minutes: (.*?)(?=\d\d minutes: |\Z)", text, re.DOTALL)
-    return found[1].strip() if found else text
+def timing(slides: list[Slide], minutes: int) -> dict[str, tuple[int, int]]:
+    """Where each section begins and ends, in minutes, from the minutes beside the sections' names."""
+    found, now = {}, 0
+    for name, given in {slide.section: slide.minutes for slide in slides}.items():
+        found[name] = (now, now + given[minutes == 20])
+        now = found[name][1]
+    return found
 
 
 def of_section(name: str, said: dict[str, str]) -> str:
-    """Notes of a section's first slide: what students believe wrongly there, the timing, where to stop."""
+    """Notes of a section's first slide: what students believe wrongly there."""
     number, wrong = re.match(r"\d+", name), said.get("What students believe wrongly", "")
     here = [line for line in wrong.splitlines() if number and re.search(rf"\bsection {number[0]}\b", line)]
-    parts = {"Believed wrongly here": "\n".join(here), "Timing": said["Timing"]}
-    parts["Where to stop"] = said.get("Where to stop", "")
-    return "\n\n".join(f"**{part}**\n\n{text}" for part, text in parts.items() if text)
+    return "**Believed wrongly here**\n\n" + "\n".join(here) if here else ""
+
+
+def of_image(found: tuple[str, str]) -> str:
+    """An image of the notebooks' folder, inside the page."""
+    alt, file = found[0], NOTEBOOKS / found[1]
+    with Image.open(file) as image:
+        width, height = image.size
+    data = base64.b64encode(file.read_bytes()).decode()
+    size = f'width="{width}" height="{height}"'
+    return f'<figure><img src="data:image/png;base64,{data}" {size} alt="{html.escape(alt)}"></figure>'
 
 
 def aside(text: str) -> str:
