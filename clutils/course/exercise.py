@@ -145,7 +145,15 @@ class Exercise:
         case = tuple(part.clone() if isinstance(part, torch.Tensor) else part for part in case)
         if self.observe is not None:
             return self.observe(function, *case)
-        return something(function(*case))
+        given = [part.clone() if isinstance(part, torch.Tensor) else part for part in case]
+        returned = something(function(*case))
+        for name, before, after in zip(inspect.signature(self.answer).parameters, given, case, strict=False):
+            if isinstance(before, torch.Tensor) and not torch.equal(before, after):
+                raise Lacks(
+                    f"your function changes the {name} that it was given, which its caller still needs: "
+                    "work on a copy (x.clone())"
+                )
+        return returned
 
     def _seen_wrong(self, wrong: Wrong, case: tuple[Any, ...]) -> Any:
         try:

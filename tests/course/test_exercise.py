@@ -17,6 +17,7 @@ from clutils.course.book import running
 from clutils.course.checkpoint import exercises as checkpoint
 from clutils.course.exercise import Exercise, Wrong
 from clutils.course.macl import exercises as macl
+from clutils.course.vectors import exercises as vectors
 
 
 @functools.cache
@@ -146,6 +147,16 @@ SAMPLE = Exercise(
     wrong=[Wrong("its square", lambda x: x * x, "you multiplied it by itself.")],
     cases=lambda: [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([0.5, 7.0]),)],
 )
+
+
+def test_an_answer_that_changes_what_it_was_given_is_told_so():
+    def in_place(x, chosen, rows):
+        x[chosen] = x.gather(0, rows)[chosen]
+        return x
+
+    result = vectors.CORRUPT.check(in_place)
+    assert not result and "changes the x that it was given" in repr(result)
+    assert vectors.CORRUPT.check(lambda x, chosen, rows: in_place(x.clone(), chosen, rows))
 
 
 def test_feedback_names_the_case_the_shape_and_the_value():

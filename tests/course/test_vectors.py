@@ -50,12 +50,13 @@ def test_the_panel_says_what_is_left_of_the_correlation(view):
     assert before == pytest.approx(0.92, abs=0.01) and after == pytest.approx(expected * before, abs=0.12)
 
 
-def test_each_way_makes_a_run_and_a_row(monkeypatch):
+def test_each_way_makes_a_run_and_a_row(monkeypatch, capsys):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     monkeypatch.setattr(training, "FAST_STEPS", 2)
     for way, (_, _, strengths) in (lesson.WAYS | lesson.CONTROL).items():
         row = lesson.train_one(way, strengths[-1], "vectors:wine", seed=1)
         assert row["way"] == way and row["steps"] == 2 and 0 < row["test"] <= 1 and 0 < row["validation"] <= 1
+    assert "views" not in capsys.readouterr().out  # a way's name says that its views are equal
     wine = data.load("vectors:wine")
     assert lesson.run_of("SCARF's corruption", 0.3, wine).augmentation == Corruption(0.3)
     assert lesson.run_of("PiNDA", 0.1, wine).method.start == 0.1

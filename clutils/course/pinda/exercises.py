@@ -289,7 +289,8 @@ def _scored(answer: Callable[..., Tensor], sees: bool, object_is: str) -> float:
     draw = torch.Generator().manual_seed(3)
     # eight images, each with the object in a place of its own: another image's mask is wrong everywhere
     places = torch.eye(8).reshape(8, 4, 1, 2, 1).expand(-1, -1, 4, -1, 8).reshape(8, 16, 16).bool()
-    masks = torch.cat([places, places, places[:2]])
+    # new image i has another mask than image i; for a blind network the same, to find masks given back
+    masks = torch.cat([places, places.roll(3 * sees, 0), places[:2]])
     inside = masks[:, None].float()
     either = (torch.rand(inside.shape, generator=draw) < 0.5).float()
     light = {"bright": inside, "dark": 1 - inside, "between": 0.5 * inside + (1 - inside) * either}

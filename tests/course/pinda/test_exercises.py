@@ -141,6 +141,10 @@ MISTAKES = {
             lambda network, pictures, masks, new: trained(network, pictures, masks.roll(1, 0), new),
             ("image's own mask", "higher on the background"),
         ),
+        Mistake(
+            lambda network, pictures, masks, new: trained(network, new[: len(masks)], masks, new),
+            ("not trained", "higher on the background"),
+        ),
         Mistake(lambda *given: trained(*given, target=lambda m: (~m).float()), "higher on the background"),
         Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks, pictures),
