@@ -10,6 +10,7 @@
     python benchmarks/evidence.py further_methods --record   Barlow Twins, VICReg, MoCo v3, LeJEPA
     python benchmarks/evidence.py all --record               all of these, one after another
     python benchmarks/evidence.py real_images --images folder:PATH --record     six methods, CIFAR-10's images
+    python benchmarks/evidence.py real_losses --images folder:PATH --record     NT-Xent, MACL, HCL, paired
 
 Every contender is tried on a grid of its own, learning rate by one setting, as large as the others': seed 0,
 1,000 steps, judged on validation images. What did best there is run with five seeds for 3,000 steps and
@@ -21,9 +22,15 @@ test split to judge by; a grid of learning rates by values of its own settings, 
 1,500. Rates are 0.005 and 0.01, for BYOL, DINO and SimSiam 0.0025 too; of settings two pairs, of MoCo three,
 the authors' among them. Beside kNN by all labels stand 1 and 5 labels a class, a mean of 20 draws.
 
+`real_losses` has the same images, steps and looks, float32, and six points of a grid for each loss: three
+temperatures by two rates, the other settings the authors' own. "NT-Xent at MACL's temperature" is fixed at
+what MACL's chosen run of seed 0 ends at, so its six points are six rates. Then eight seeds, paired: a seed
+gives every loss the same first weights and the same order of images. Of NT-Xent with views of different
+images three. Seed 0 of all comes before seed 1 of any, so a recording that was stopped has compared fairly.
+
 Prints a line a look; with --record it is added to benchmarks/records/evidence.csv (`real_images`:
-evidence_real_images.csv), by which the notebooks judge. What the record holds is left out, so an interrupted
-recording goes on where it stopped.
+evidence_real_images.csv; `real_losses`: evidence_real_losses.csv), by which the notebooks judge. What the
+record holds is left out, so an interrupted recording goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -66,6 +73,8 @@ SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run ha
 REAL_IMAGES = 10_000, 2000, 5000  # to train on, to choose by, to judge by
 REAL_GRID_STEPS, REAL_STEPS, REAL_LOOKS = 400, 1500, (0, 500, 1000, 1500)
 LABELS, DRAWS = (1, 5), 20  # a class
+PAIRED_SEEDS, CONTROL_SEEDS = 8, 3
+OF_IMAGES = ("real_images", "real_losses")  # these need --images
 
 
 class Case(NamedTuple):
@@ -257,6 +266,41 @@ def real_images() -> Iterator[Case]:
         yield Case("real_images", "seeds", "SupCon, told the classes", told, seed, REAL_STEPS, REAL_LOOKS)
 
 
+def real_losses() -> Iterator[Case]:
+    """NT-Xent, MACL, HCL, and NT-Xent fixed at the temperature that MACL ends at.
+
+    The grids of all but the last; MACL's seed 0, which says that temperature; its grid of rates; then the
+    seeds, a seed of all contenders after the other.
+    """
+    fixed = {"method": "simclr", "precision": "float32"}
+    tempered = {  # the authors' temperatures on CIFAR-10 are 0.5 (SimCLR), 0.1 (MACL), 0.5 (HCL)
+        evidence.PLAIN: ("NTXent", (0.1, 0.2, 0.5)),
+        evidence.ADAPTIVE: ("MACL", (0.1, 0.2, 0.5)),
+        evidence.HARD: ("HardNegative", (0.2, 0.5, 1.0)),
+    }
+
+    def tried(contender: str, settings: dict[str, Any]) -> Case:
+        found = fixed | settings
+        return Case("real_losses", "grid", contender, found, 0, REAL_GRID_STEPS, (REAL_GRID_STEPS,))
+
+    def paired(contender: str, seed: int, settings: dict[str, Any] | None = None) -> Case:
+        return Case("real_losses", "seeds", contender, settings, seed, REAL_STEPS, REAL_LOOKS)
+
+    for contender, (name, temperatures) in tempered.items():
+        for settings in by(RATES[1:], loss=tuple([name, {"temperature": t}] for t in temperatures)):
+            yield tried(contender, settings)
+    yield paired(evidence.ADAPTIVE, 0)
+    ended_at = evidence.temperature_at_the_end("real_losses", evidence.ADAPTIVE)
+    for rate in (1.25e-3, *RATES, 2e-2, 4e-2):
+        yield tried(evidence.FIXED, {"learning_rate": rate, "loss": ["NTXent", {"temperature": ended_at}]})
+    mispaired = evidence.chosen("real_losses", evidence.PLAIN) | {"augmentation": "mispaired"}
+    for seed in range(PAIRED_SEEDS):
+        for contender in (evidence.PLAIN, evidence.ADAPTIVE, evidence.FIXED, evidence.HARD):
+            yield paired(contender, seed)
+        if seed < CONTROL_SEEDS:
+            yield paired(evidence.MISPAIRED, seed, mispaired)
+
+
 def with_few_labels(run: training.Run, train: ImageSet, test: ImageSet) -> dict[str, float]:
     """Accuracy on the test images when so many training images of each class vote: mean of the draws."""
     z, test_z = run.embed(train), run.embed(test)
@@ -284,14 +328,15 @@ SUBJECTS = {
     "views": further_views,
     "further_methods": further_methods,
     "real_images": real_images,
+    "real_losses": real_losses,
 }
 
 
 def pictures(subject: str, source: str | None) -> tuple[ImageSet, ImageSet, ImageSet]:
     """To train on, to choose by, to judge by."""
-    if subject == "real_images":
+    if subject in OF_IMAGES:
         if source is None:
-            raise ValueError("real_images needs --images folder:PATH, CIFAR-10 as folders train and test")
+            raise ValueError(f"{subject} needs --images folder:PATH, CIFAR-10 as folders train and test")
         count, apart, judged = REAL_IMAGES
         drawn, test = data.load(source, limit=count + apart), data.load(source, "test", limit=judged)
         return drawn.subset(slice(0, count)), drawn.subset(slice(count, None)), test
@@ -304,12 +349,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("subject", choices=("all", *SUBJECTS))
     parser.add_argument("--contender", help="this one alone, so that two can run at a time")
-    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="the first so many of the five")
-    parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10's images, for real_images")
+    parser.add_argument("--seeds", type=int, default=PAIRED_SEEDS, help="only the first so many")
+    parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10's images, for real_*")
     parser.add_argument("--threads", type=int, help="of torch, in a step")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    of_scenes = [name for name in SUBJECTS if name != "real_images"]
+    of_scenes = [name for name in SUBJECTS if name not in OF_IMAGES]
     try:
         drawn = pictures(options.subject, options.images)
     except (ValueError, OSError) as error:
@@ -317,7 +362,7 @@ def main() -> None:
     train, _, test = drawn
     for subject in of_scenes if options.subject == "all" else (options.subject,):
         for case in SUBJECTS[subject]():
-            if options.contender not in (None, case.contender) or case.seed not in SEEDS[: options.seeds]:
+            if options.contender not in (None, case.contender) or case.seed >= options.seeds:
                 continue
             chosen = case.settings or evidence.chosen(case.subject, case.contender)
             settings = json.dumps(chosen, sort_keys=True, ensure_ascii=False)
@@ -334,9 +379,11 @@ def main() -> None:
                 continue
             given = evidence.run_arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command, also = f"python benchmarks/evidence.py {subject}", None
-            if subject == "real_images":
+            if subject in OF_IMAGES:
                 command += " --images folder:PATH"
                 also = functools.partial(with_few_labels, train=train, test=test)
+            if subject == "real_losses":
+                also = evidence.mean_temperature
             rows = evidence.train_and_evaluate(given, *drawn, case.steps, case.looks, also=also)
             for row in rows:
                 records.keep(name, {"command": f"{command} --record"} | about | row, options.record)

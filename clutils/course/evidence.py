@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     import pandas
 
 RECORD = "evidence"
-APART = {"real_images": "evidence_real_images"}  # has further columns
+APART = {"real_images": "evidence_real_images", "real_losses": "evidence_real_losses"}  # further columns
+PLAIN, ADAPTIVE, HARD = "NT-Xent", "MACL", "HCL"  # contenders of "real_losses"
+FIXED, MISPAIRED = "NT-Xent at MACL's temperature", "NT-Xent, views of different images"
 NEAR = 0.005  # of a ceiling: half a point
 CEILING = ("methods", "SupCon, told the classes")  # of all subjects but those of APART, which have their own
 SETTLED, LEARNING, FALLING = "past its learning phase", "still learning", "still falling"
@@ -130,6 +132,16 @@ def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:
     return (push.abs().sum(dim=1) == 0).double().mean().item()
 
 
+def mean_temperature(run: training.Run) -> dict[str, float]:
+    """Temperature that a run's loss used, mean of the last 100 steps at most; before the first step its own.
+
+    Of a loss that sets its temperature itself (MACL) the one it used, else the one it was given.
+    """
+    history = run.history.tail(100)
+    used = history.get("effective_temperature")
+    return {"temperature": float(run.loss.temperature if used is None else used.mean())}
+
+
 # ---- reading the record ------------------------------------------------------------------------------------
 
 
@@ -148,6 +160,18 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
     if own.empty:
         raise ValueError(f"evidence: no grid runs of {contender!r} in {subject!r} are on record")
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
+
+
+def temperature_at_the_end(subject: str, contender: str, seed: int = 0) -> float:
+    """Temperature that a recorded run of 'seeds' ended at, to three places.
+
+    Raises ValueError where that run is not on record.
+    """
+    table = records.read(record_of(subject)).query("stage == 'seeds' and step == steps")
+    own = table[(table["subject"] == subject) & (table["contender"] == contender) & (table["seed"] == seed)]
+    if own.empty:
+        raise ValueError(f"evidence: no run of {contender!r} in {subject!r} with seed {seed} is on record")
+    return round(float(own["temperature"].iloc[0]), 3)
 
 
 def run_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
