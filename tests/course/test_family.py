@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from clutils import anatomy, figures, losses
+from clutils import anatomy, data, figures, losses, training
 from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
 from clutils.course.family import figures as family
@@ -198,6 +198,90 @@ def test_with_rows_each_line_says_its_difference_and_whether_it_has_learned(evid
     assert str(gap) in learning and gap.decided
     assert statistics.fmean(evidence.results("losses")["HardNegative"]) == pytest.approx(0.8)
     assert json.dumps(evidence.chosen("losses", "SSCL")) == '{"loss": ["NTXent", {"temperature": 0.2}]}'
+
+
+# ---- the tuned comparison on real images -----------------------------------------------------------
+
+
+@pytest.fixture
+def tuned_runs(monkeypatch, tmp_path):
+    """Writes a record of made-up paired runs: name -> (what it adds to a seed's kNN, how many seeds)."""
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+
+    def write(contenders, rises=0.0):
+        rows = []
+        for name, (lead, seeds) in contenders.items():
+            base = {"subject": "real_losses", "contender": name, "knn_validation": 0.5, "temperature": 0.14}
+            base["settings"] = '{"learning_rate": 0.01, "loss": ["NTXent", {"temperature": 0.2}]}'
+            rows.append(base | {"stage": "grid", "seed": 0, "step": 400, "steps": 400, "knn": 0.4})
+            for seed in range(seeds):
+                for step, below in ((0, 0.3), (500, 0.1), (1000, rises), (1500, 0.0)):
+                    own = {"stage": "seeds", "seed": seed, "step": step, "steps": 1500}
+                    knn = 0.5 + 0.02 * (seed % 3) + lead * (1 + 0.1 * (seed % 2)) - below
+                    rows.append(base | own | {"knn": knn})
+        pd.DataFrame(rows).to_csv(tmp_path / "evidence_real_losses.csv", index=False)
+
+    return write
+
+
+@pytest.mark.parametrize("of_the_grid", [False, True])
+def test_without_finished_runs_the_tuned_comparison_says_so_in_every_line(tuned_runs, of_the_grid):
+    if of_the_grid:
+        tuned_runs({"NT-Xent": (0, 0)})
+    *lines, last = lesson.tuned()
+    assert len(lines) == 5 and all(line.endswith(": no finished runs on record yet") for line in lines)
+    assert "no finished pair" in last
+    holds, shown_by, control = lesson.promise("MACL")
+    assert holds is None and "not decided here" in shown_by and "not decided here" in control
+    assert "not decided here" in figures.alt(lesson.tuned_figure())
+
+
+@pytest.mark.parametrize(
+    ("lead", "seeds", "rises", "said", "holds"),
+    [
+        (0.05, 1, 0, "one pair of runs, which has no interval: not decided here", None),
+        (0.05, 2, 0, "fewer than 3 seeds, so not decided here", None),
+        (0.05, 8, 0, "8 paired seeds of 8 planned: +5.3 points (95 % interval", True),
+        (-0.05, 8, 0, "-5.3 points", None),  # runs refute nothing
+        (0.0, 8, 0, "not decided", None),
+        (0.05, 8, 0.1, "still learning, so not decided here", None),
+    ],
+)
+def test_the_words_and_the_verdict_follow_the_seeds_on_record(tuned_runs, lead, seeds, rises, said, holds):
+    tuned_runs({"NT-Xent": (0, 8), "MACL": (lead, seeds)}, rises)
+    found = lesson.promise("MACL")
+    assert said in found.shown_by and found.holds is holds
+    if seeds == 8 and holds:
+        assert "not decided" not in found.shown_by and "these seeds detect" in found.shown_by
+    assert found.shown_by in lesson.tuned() and said in figures.alt(lesson.tuned_figure())
+
+
+def test_only_seeds_that_both_finished_are_paired(tuned_runs):
+    tuned_runs({"NT-Xent": (0, 3), "MACL": (0.05, 8), "NT-Xent, views of different images": (-0.2, 3)})
+    assert "MACL minus NT-Xent, 3 paired seeds of 8 planned: +5.2 points" in lesson.promise("MACL").shown_by
+    assert "3 paired seeds of 3 planned: -20.7 points" in lesson.promise("MACL").control
+    assert evidence.temperature_at_the_end("real_losses", "MACL") == 0.14
+    with pytest.raises(ValueError, match="no run of 'HCL' in 'real_losses' with seed 0"):
+        evidence.temperature_at_the_end("real_losses", "HCL")
+
+
+def test_a_seed_gives_every_loss_the_same_first_weights_and_images():
+    scenes, firsts = data.load("scenes", limit=128), []
+    for loss in (losses.NTXent(0.2), losses.MACL(0.1), losses.HardNegative(0.5)):
+        seen = []
+        run = training.Run(data=scenes, steps=2, batch_size=32, loss=loss, seed=3, threads=1)
+        weights = torch.cat([p.detach().flatten() for p in run.method.parameters()])
+        forward = run.method.forward
+        run.method.forward = lambda images, *rest, f=forward, s=seen: (
+            s.append(images.clone()) or f(images, *rest)
+        )
+        used = [evidence.mean_temperature(run)["temperature"]]
+        run.finish(progress=False)
+        firsts.append((weights, torch.cat(seen)))
+        used.append(evidence.mean_temperature(run)["temperature"])
+        assert used[0] == loss.temperature and (used[1] != used[0]) == isinstance(loss, losses.MACL)
+    for weights, images in firsts[1:]:
+        assert torch.equal(weights, firsts[0][0]) and torch.equal(images, firsts[0][1])
 
 
 ANSWERS = {
