@@ -61,14 +61,14 @@ def unsettled(*contenders: str) -> list[str]:
 
 
 def decided(contender: str, reference: str = PLAIN) -> bool:
-    """True where three seeds or more tell both apart and both are past their learning phase."""
+    """True where the interval of three seeds or more leaves 0 out and both are past their learning phase."""
     found = interval(contender, reference)
     enough = len(gaps(contender, reference)) >= LEAST
     return bool(found and found.decided and enough and not unsettled(contender, reference))
 
 
 def in_words(contender: str, reference: str = PLAIN) -> str:
-    """The paired difference in a sentence, with what these seeds could have told apart."""
+    """The paired difference in a sentence, with the difference that these seeds can detect."""
     apart = gaps(contender, reference)
     said = f"{contender} minus {reference}"
     if not apart:
