@@ -4,6 +4,6 @@ from clutils.course.family.exercises import EXERCISES
 from clutils.course.family.figures import PARALLEL, angle, gradients, kin, kinship, portraits
 from clutils.course.family.record import compared
 from clutils.course.family.table import one_page
-from clutils.course.family.tuned import promise, tuned, tuned_figure
+from clutils.course.family.tuned import gaps, promise, tuned, tuned_figure
 
 shares_of_the_push, two_controls, inside_the_spread = EXERCISES
