@@ -155,26 +155,24 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
     named = bool(rows) and _is_heading(name, rows, label)
     # without index_col pandas would take the first field of longer lines as the row's name
     options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "index_col": False}
+    options |= {"skipinitialspace": True, "low_memory": False}
     try:
-        titles = list(pd.read_csv(io.StringIO(text), nrows=0 if named else 1, **options).columns)
-        shown = [str(title) if named else str(title + 1) for title in titles]
-        kept = [at for at in (label_column(name, shown, label),) if at is not None]
-        if ids:
-            kept.append(next((at for at, title in enumerate(shown) if not NAMELESS.fullmatch(title)), 0))
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.StringIO(text),
-                converters={titles[at]: str.strip for at in kept},
-                na_values=["?"],
-                decimal=decimal,
-                skipinitialspace=True,
-                low_memory=False,
-                **options,
-            )
+            texts = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, **options).fillna("")
+            frame = pd.read_csv(io.StringIO(text), na_values=["?"], decimal=decimal, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, OverflowError) as error:
         raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    shown = [str(title) if named else str(title + 1) for title in frame.columns]
     frame = frame.set_axis(shown, axis=1)
+    kept = [at for at in (label_column(name, shown, label),) if at is not None]
+    if ids:
+        kept.append(next((at for at, title in enumerate(shown) if not NAMELESS.fullmatch(title)), 0))
+    for at in kept:  # None and NA are names there, which `na_values` and `converters` would take out
+        frame.isetitem(at, texts.iloc[:, at].str.strip())
+    if mark == r"\s+" and (short := texts.iloc[:, -1] == "").any():  # which column is missing?
+        row = " ".join(texts[short].iloc[0]).strip()
+        raise ValueError(f"{name}: the row {row!r} has fewer columns than {len(shown)}, parted by blanks")
     frame = frame[(frame.notna() & (frame != "")).any(axis=1)]  # lines of marks alone, which Excel leaves
     for title in frame.select_dtypes(exclude="number").columns.difference([shown[at] for at in kept]):
         if decimal == "," and frame[title].dropna().astype(str).str.fullmatch(MARKED).mean() >= 0.9:
@@ -342,9 +340,8 @@ def _training_rows(name: str, codes: np.ndarray, share: float) -> np.ndarray:
 def _array(name: str, vectors: Any, labels: Any) -> Table:
     """An array as a table without titles."""
     values = _numbers(name, vectors).astype(np.float64)
-    notes = _doubts(
-        name, dict(zip(map(str, range(values.shape[1])), values.T, strict=True)), labels is not None
-    )
+    columns = {f"column {at}": column for at, column in enumerate(values.T)}
+    notes = _doubts("", columns, labels is not None)
     return Table(values, (), (), np.ones(values.shape[1], bool), labels, notes)
 
 
@@ -499,8 +496,8 @@ def _demand_same_order(name: str, frame: pd.DataFrame, labels: Any) -> None:
     """Raise ValueError where labels have the table's index in another order: rows are taken by position."""
     import pandas as pd
 
-    index = getattr(labels, "index", None)
-    if isinstance(index, pd.Index) and not index.equals(frame.index) and set(index) == set(frame.index):
+    index, own = getattr(labels, "index", None), set(map(str, frame.index))
+    if isinstance(index, pd.Index) and not index.equals(frame.index) and set(map(str, index)) == own:
         raise ValueError(
             f"{name}: the labels' index is that of the table in another order: labels.loc[table.index]"
         )
@@ -540,10 +537,11 @@ def _is_heading(name: str, rows: Sequence[Sequence[str]], label: str | None) -> 
         return len(first) > 2 and list(first) == [str(at) for at in range(len(first))]
     if len(words) == len(first) or any(at < len(second) and _is_number(second[at]) for at in words):
         return True
-    if any(_plain(field) in LABEL_COLUMNS or field == label for field in first):
+    by_place = label in [str(at) for at in range(1, len(first) + 1)]
+    if any(_plain(field) in LABEL_COLUMNS or (field == label and not by_place) for field in first):
         return True
     numbers = [field.strip() for at, field in enumerate(first) if at not in words]
-    if (label or "").isdecimal() or not all(map(str.isdigit, numbers)):
+    if (by_place and label not in first) or not all(map(str.isdigit, numbers)):
         return False
     raise ValueError(
         f"{name}: its first line, {', '.join(first)}, may name the columns or be a row: data.vector_set("
@@ -553,31 +551,36 @@ def _is_heading(name: str, rows: Sequence[Sequence[str]], label: str | None) -> 
 
 def _tells(values: pd.Series, labels: Any) -> bool:
     """True where a column says the same as the labels: of two classes or more, of three rows or more each."""
-    known = as_array(labels).ravel().astype(str)
+    known, texts = as_array(labels).ravel().astype(str), values.astype(str)
     if len(known) != len(values):  # of another shape: see `codes_of`
         return False
-    of_class = values.astype(str).groupby(known)
-    alike = 1 < of_class.ngroups == values.nunique() and (of_class.nunique() == 1).all()
+    of_class = texts.groupby(known)
+    alike = 1 < of_class.ngroups == texts.nunique() and (of_class.nunique() == 1).all()
     return alike and of_class.size().min() > 2
 
 
 def _doubts(name: str, numbers: dict[str, np.ndarray], known: bool) -> list[str]:
     """Notes for `source` on columns that may be no measures: codes at the edge, and numbers of rows.
 
-    numbers: title -> values (N,); known: whether it is said which are the labels.
+    name: "" where no title can be asked for; numbers: title -> values (N,); known: which are the labels.
     """
     notes, titles = [], list(numbers)
     for title in dict.fromkeys((titles[-1], titles[0])) if titles and not known else ():
-        codes, counts = np.unique(numbers[title], return_counts=True)
-        few = 1 < len(codes) <= FEW and counts.min() > 1 and codes[0] in (0, 1)
-        others = (values for other, values in numbers.items() if other != title)
-        if few and (np.diff(codes) == 1).all() and any((values % 1 > 0).any() for values in others):
-            notes.append(f"if {title!r}, a few whole numbers, holds labels: {labelled(name, title)}")
+        if _coded(numbers[title]) and not all(map(_coded, numbers.values())):
+            mend = labelled(name, title) if name else "give it as labels"
+            notes.append(f"if {title!r}, a few whole numbers, holds labels: {mend}")
             break
     for title, values in numbers.items():
         if len(values) >= 5 and values[0] % 1 == 0 and (np.diff(np.sort(values)) == 1).all():
             notes.append(f"{title!r} counts the rows")
     return notes
+
+
+def _coded(values: np.ndarray) -> bool:
+    """True where these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
+    codes, counts = np.unique(values, return_counts=True)
+    few = 1 < len(codes) <= FEW and counts.min() > 1 and codes[0] in (0, 1)
+    return bool(few and (np.diff(codes) == 1).all())
 
 
 def labelled(name: str, title: str) -> str:

@@ -316,6 +316,7 @@ def test_vector_set_takes_what_readers_have():
     assert data.vector_set(numbers, ["b", "a"], class_names=["b", "a", "c"]).labels.tolist() == [0, 1]
     assert data.vector_set(numbers, torch.tensor([2, -1])).class_names == ("0", "1", "2")
     assert data.vector_set(numbers, [0, 1], ["no", "yes"], source="mine").source == "mine"
+    assert data.vector_set([[0.5, 0], [7, 1]] * 2).source.endswith("holds labels: give it as labels")
 
 
 def test_a_set_does_not_change_with_the_array_it_was_made_of():
@@ -430,6 +431,7 @@ TWELVE = "".join(f"{row} %,{row},{row % 2}\n" for row in range(12))
         ("a.csv", b"a,b\n", "no row of numbers"),
         ("a.csv", b"1,2\n3,4\n5,6,7\n", r"pandas\.read_csv: .*Expected 2 fields in line 3, saw 3"),
         ("a.csv", b"a,b\n1,2,3\n4,5,6\n", r"pandas\.read_csv: Length of header .* does not match"),
+        ("a.csv", b"a b c\n1 2\n4 5 6\n", "the row '1 2' has fewer columns than 3"),
         ("a.csv", b"", r"pandas\.read_csv: No columns to parse"),
         ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
         ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
@@ -463,6 +465,7 @@ TWELVE = "".join(f"{row} %,{row},{row % 2}\n" for row in range(12))
         ),
         ("a.csv?label=", b"b,a\n1,2020-01-02\n2,1\n3,2\n", "'a' holds '2020-01-02' in row 1, but numbers in"),
         ("a.csv?label=", b"b,a\n1,1.0\n2,inf\n3,2.0\n", "column 'a' holds inf in row 2"),
+        ("a.csv?label=1", b"kind,1,2\na,5,6\nb,8,9\n", "may name the columns or be a row"),
         ("a.csv?label=", b"country,2019,2020\nFrance,1,2\nItaly,3,4\n", "may name the columns or be a row"),
         ("a.csv", f"a,b,label\n{TWELVE}".encode(), "12 different texts"),
         (
@@ -522,6 +525,7 @@ CODES = "0.5,7,1\n1.5,3,0\n2.5,5,1\n3.5,1,0\n"
         ),
         (f"a,b,quality\n{CODES}", "", (4, 3), None, "if 'quality', a few whole numbers, holds labels: "),
         (CODES, "", (4, 3), None, "if '3', a few whole numbers, holds labels: "),
+        ("age,n,sick\n20,105,0\n31,9,1\n47,20,0\n55,31,1\n", "", (4, 3), None, "if 'sick', a few whole"),
         (f"a,b,quality\n{CODES}", "?label=", (4, 3), None, "; no labels"),
         (
             "a,kind,name\n" + "1,0,p\n2,1,q\n" * 3,
@@ -536,6 +540,9 @@ CODES = "0.5,7,1\n1.5,3,0\n2.5,5,1\n3.5,1,0\n"
         ("a,target\n1,0.5\n2,0.7\n", "?label=", (2, 2), None, "columns: a, target"),
         ("0,1,2\n5,5,5\n5,5,5\n", "", (2, 3), None, ""),  # pandas' names of an array's columns
         ("5.1,3.5,setosa\n4.9,3.0,virginica\n", "?label=3", (2, 2), [0, 1], ""),  # UCI's iris.data: no names
+        ("cat,0.5,3\ndog,0.7,1\ncat,0.9,3\n", "?label=3", (3, 3), [3, 1, 3], ""),  # 3 is a place, no title
+        ("kind,2019,2020\np,1,0\nq,3,1\n", "?label=2020", (2, 3), [0, 1], "columns: kind, 2019; labels"),
+        ("a, b, label\n1, 2, None\n3, 4, NA\n5, 6, z\n", "", (3, 2), [1, 0, 2], "a, b; labels: 'label'"),
         ("39,State-gov,no\n38,Private,yes\n", "?label=3", (2, 3), [0, 1], ""),  # adult.data: no names, either
         ("400.5,401.5,label\n1,2,a\n3,4,b\n", "", (2, 2), [0, 1], ""),  # a spectrum's wavelengths
         ("id,400.5,401.5\n1,2,3\n2,5,6\n", "", (2, 2), None, "row numbers, 'id'"),
@@ -582,8 +589,9 @@ def test_labels_of_one_column_a_class_or_in_another_order_are_refused_beside_a_d
     frame = pd.DataFrame({"a": [1.0, 2.0]})
     with pytest.raises(ValueError, match="argmax"):
         data.vector_set(frame, np.eye(2))
-    with pytest.raises(ValueError, match=r"in another order: labels\.loc\[table\.index\]"):
-        data.vector_set(frame, pd.Series([0, 1], index=[1, 0]))
+    for index in ([1, 0], ["1", "0"]):
+        with pytest.raises(ValueError, match=r"in another order: labels\.loc\[table\.index\]"):
+            data.vector_set(frame, pd.Series([0, 1], index=index))
 
 
 def test_the_command_line_describes_vectors(tmp_path, numbers, capsys):
