@@ -28,10 +28,10 @@ ATTRIBUTES, LABELS = (
     ("y", "label", "class"),
 )  # what networkx's nodes may have
 ENDS = (  # words that a file may call the first, and the second, end of an edge by
-    {*("source", "src", "from", "start", "head", "sender", "parent", "citing", "follower", "u", "i")},
+    {*("source", "src", "from", "start", "head", "sender", "parent", "citing", "follower")},
     {
         *("target", "tgt", "destination", "dest", "dst", "to", "end", "tail", "receiver", "recipient"),
-        *("child", "cited", "followee", "v", "j"),
+        *("child", "cited", "followee"),
     },
 )
 NO_ENDS = {"weight", "time", "date", "year", "type", "count", "label", "degree", "value", "score"}
@@ -115,7 +115,7 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
     if "nodes" in wanted:
         own = own_file("nodes:file", wanted["nodes"], "train")
         with_table = f"{name}?nodes={wanted['nodes']}"
-        frame = tables.frame_of(f"nodes:file:{own}", own, ids=True)
+        frame = tables.frame_of(f"nodes:file:{own}", own, wanted.get("label"), ids=True)
         frame = frame[[title for title in frame.columns if not tables.NAMELESS.fullmatch(title)]]
         first = frame.columns[0]
         listed = _plain_numbers(frame.pop(first).map(str.strip)).tolist()
@@ -178,8 +178,9 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     at = _ends_of(name, titles, frame.iloc[1:])
     if at is not None:
         frame, numbers = frame.iloc[1:], numbers[1:]
+        notes.append(f"ends: {titles[at[0]]!r} and {titles[at[1]]!r}")
         if left := [title or "a column without a name" for k, title in enumerate(titles) if k not in at]:
-            notes.append(f"ends: {titles[at[0]]!r} and {titles[at[1]]!r}; left out: {', '.join(left)}")
+            notes.append(f"left out: {', '.join(left)}")
     elif len(titles) > 2:
         notes.append("weights are left out")
     at = at or (0, 1)
@@ -206,7 +207,8 @@ def _ends_of(name: str, titles: Sequence[str], below: pd.DataFrame) -> tuple[int
 
     plain = [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower() for title in titles]
     words = [set(re.findall(r"[^\W\d_]+", title)) for title in plain]
-    stems = [re.fullmatch(r"(.+?)[ _.-]?([12abij])", title) for title in plain]
+    # a letter before the mark: 11 and 12 are nodes; u and v are, where there is no third column
+    stems = [re.fullmatch(r"(.*[^\W\d_].*?)[ _.-]?([12abijuv])", title) for title in plain]
     pairs = [
         (a, b)
         for a, one in enumerate(stems)
@@ -214,7 +216,8 @@ def _ends_of(name: str, titles: Sequence[str], below: pd.DataFrame) -> tuple[int
         if not (words[a] | words[b]) & NO_ENDS
         and (
             (words[a] & ENDS[0] and words[b] & ENDS[1])
-            or (one and other and one[1] == other[1] and one[2] + other[2] in ("12", "ab", "ij"))
+            or (one and other and one[1] == other[1] and one[2] + other[2] in ("12", "ab", "ij", "uv"))
+            or (len(titles) > 2 and (plain[a], plain[b]) in (("u", "v"), ("i", "j")))
         )
     ]
     named = [at for at, title in enumerate(titles) if not tables.NAMELESS.fullmatch(title)]
@@ -228,7 +231,8 @@ def _ends_of(name: str, titles: Sequence[str], below: pd.DataFrame) -> tuple[int
     if not again and len(pairs) == 1:
         return pairs[0]
     if len(named) < len(titles) or (words_above and not again):
-        if len(named) == 2 and not pairs:
+        names = [titles[at] for at in named if not re.fullmatch(NUMBER, titles[at])]
+        if len(named) == 2 and not pairs and not re.search(r"\d", " ".join(names)):  # A1 may be a node
             return named[0], named[1]
     elif again or {0, 1} <= set(numbers):
         first = pd.to_numeric(below.iloc[:, 0], errors="coerce")
@@ -260,7 +264,8 @@ def _one(who: str, graph: Any, most: int, number: int) -> tuple[Tensor | None, T
     if of_networkx:
         n = len(graph)
     else:
-        n = len(x) if x is not None else getattr(graph, "num_nodes", None) or int(graph.edge_index.max()) + 1
+        known = len(x) if x is not None else getattr(graph, "num_nodes", None)
+        n = int(graph.edge_index.max()) + 1 if known is None else known
     if not 0 < n <= most:
         mend = f": most_nodes={n} takes it, and {human(number * n * n * 4)} of memory" if n else ""
         raise ValueError(f"graph_set: {who} has {n:,} nodes, but must have 1 to {most:,}{mend}")

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -319,6 +320,7 @@ def test_one_graph_has_its_nodes_as_samples():
         (Data([[0, 0.5], [0.5, 0]]), r"has edges \(2, 2\) torch\.float32, but must have whole numbers"),
         (Data([[0, 1], [1, 2], [2, 0]]), r"has edges \(3, 2\).*, but must have whole numbers \(2, E\)"),
         ([nx.path_graph(3), nx.Graph()], "graph 1 of 2 has 0 nodes"),
+        (SimpleNamespace(edge_index=torch.zeros(2, 0), num_nodes=0), "the graph has 0 nodes"),
         ([Data(BOTH, y=torch.tensor([1])), Data(BOTH)], "graph 1 of 2 has no label, others have"),
         ([Data(BOTH, y=torch.tensor([k])) for k in (0.5, 1)], "labels hold 0.5, but must be classes"),
         (nx.to_numpy_array(nx.path_graph(3)), r"of an adjacency A networkx\.from_numpy_array\(A\)"),
@@ -399,13 +401,15 @@ def test_a_network_of_ones_own_is_an_edge_list_and_perhaps_a_table_of_its_nodes(
 @pytest.mark.parametrize(
     ("text", "nodes"),
     [
-        ('"Person A","Person B"\n"Smith, J",b\n', "Smith, J, b"),
-        ("source_id,target_id\n1,2\n2,3\n", "1, 2, 3"),
-        ("Kunde\tProdukt\n1\t2\n", "1, 2"),
+        ('"Person A","Person B"\n"Smith, J",b\n', "Smith, J, b; ends: 'Person A' and 'Person B'"),
+        ("source_id,target_id\n1,2\n2,3\n", "1, 2, 3; ends: 'source_id' and 'target_id'"),
+        ("Kunde\tProdukt\n1\t2\n", "1, 2; ends: 'Kunde' and 'Produkt'"),
+        ("u v\n1 2\n", "1, 2; ends: 'u' and 'v'"),
+        ("11 12\n13 14\n", "11, 12, 13, 14"),
         ("% sym unweighted\n1 2\n", "1, 2"),
         ("u v\nv w\n", "u, v, w"),
         ("node1 node2\nnode2 node3\n", "node1, node2, node3"),
-        ("citing paper,cited paper\nx,y\n", "x, y"),
+        ("citing paper,cited paper\nx,y\n", "x, y; ends: 'citing paper' and 'cited paper'"),
         ("ann bob\nbob cy\n", "ann, bob, cy"),
     ],
 )
@@ -421,18 +425,21 @@ def test_the_first_line_of_an_edge_list_is_a_heading_or_an_edge(tmp_path, text, 
         ("-1 1 -1", ("-1", "1"), [0, 1, 0]),
         ("0.0 1.0 NA", ("0", "1"), [0, 1, -1]),
         ("b a b", ("a", "b"), [1, 0, 1]),
+        ("None b None", ("None", "b"), [0, 1, 0]),
     ],
 )
 def test_nodes_labels_are_read_as_a_tables_whether_or_not_there_are_attributes(
     tmp_path, labels, classes, codes
 ):
-    (tmp_path / "edges.txt").write_text("x y\ny z\n")
-    for attribute in ("", "1,"):
-        rows = [f"{node},{attribute}{label}" for node, label in zip("xyz", labels.split(), strict=True)]
-        (tmp_path / "own.csv").write_text("\n".join(["who," + "age," * bool(attribute) + "label", *rows]))
-        found = data.load(f"nodes:file:{tmp_path / 'edges.txt'}?nodes={tmp_path / 'own.csv'}")
+    (tmp_path / "edges.txt").write_text("NA None\nNone 01\n")
+    names = ("NA", "None", "01")
+    for attribute, titles, asked in (("", "who, label", ""), ("1,", "who, age, kind", "&label=kind")):
+        rows = [f"{node},{attribute}{label}" for node, label in zip(names, labels.split(), strict=True)]
+        (tmp_path / "own.csv").write_text("\n".join([titles, *rows]))
+        found = data.load(f"nodes:file:{tmp_path / 'edges.txt'}?nodes={tmp_path / 'own.csv'}{asked}")
+        assert "; nodes: NA, None, 01; " in found.source
         assert found.class_names == classes and found.labels.tolist() == codes
-    (tmp_path / "own.csv").write_text("who,label\nx,0.5\ny,1\nz,1\n")
+    (tmp_path / "own.csv").write_text("who,label\nNA,0.5\nNone,1\n01,1\n")
     with pytest.raises(ValueError, match=r"holds 0\.5, which is no class: .*\?nodes=.*own\.csv&label= takes"):
         data.load(f"nodes:file:{tmp_path / 'edges.txt'}?nodes={tmp_path / 'own.csv'}")
 
@@ -463,7 +470,7 @@ EDGES = [(0, 1), (1, 2), (2, 3), (3, 5), (0, 4)]
             "n,protein1,protein2,combined_score",
             "from_time,src,dst",
         ),
-        *("sourceId,targetId,w", "index,u,v", "Nr,Person A,Person B"),
+        *("sourceId,targetId,w", "source,target,i", "index,u,v", "Nr,Person A,Person B"),
     ],
 )
 def test_the_two_columns_that_a_heading_calls_ends_are_the_ends_and_others_are_said(tmp_path, heading):
@@ -494,6 +501,9 @@ SECOND = {"target", "to", "user_2", "protein2", "dst", "targetid", "v", "person 
         ("Kunde,Produkt,Preis\n1,2,3\n", "'Kunde', 'Produkt', 'Preis', does not say which two"),
         ("source_id,source_name,target_id,target_name\n1,a,2,b\n", "does not say which two"),
         ("Kunde,Produkt\nann,tea\nbob,tea\n", "'Kunde', 'Produkt', does not say which two"),
+        ("u v\na b\n", "'u', 'v', does not say which two"),  # names, or a heading
+        ("A1 2\n3 4\n", "'A1', '2', does not say which two"),
+        ("node,parent,v\na,b,1\n", "'node', 'parent', 'v', does not say which two"),
         ("0,5,7\n1,5,8\n2,7,8\n", "'0', '5', '7', does not say .*add a line source,target"),
         ("ann,bob,knows\nbob,cy,likes\n", "'knows', does not say which two"),
         ("1 2 0.5 1300\n2 3 0.5 1400\n", "'1300', does not say which two"),
