@@ -241,6 +241,10 @@ def test_few_labels_are_balanced_repeatable_and_the_same_whatever_the_features()
     assert first == again == mirrored != other
     assert len(first) == 5 and len(set(first)) > 1
     assert np.mean(first) < np.mean(measures.few_label_probe(z, y, test_z, test_y, labels=200))
+    for n in (24, 200):  # fewer than ten of a class, and more
+        few = measures.by_name("few", measures.Features(test_z, test_y, gallery_z=z[:n], gallery_y=y[:n]))
+        labels = min(10, int(y[:n].bincount().min())) * len(y.unique())
+        assert few == pytest.approx(np.mean(measures.few_label_probe(z[:n], y[:n], test_z, test_y, labels)))
 
 
 def test_a_draw_of_few_labels_has_no_row_twice(monkeypatch):
