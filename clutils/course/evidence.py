@@ -162,13 +162,23 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
 
 
+def at_best(subject: str, contender: str, runs: pandas.DataFrame, **also: Any) -> pandas.DataFrame:
+    """Rows of a contender's runs at the settings that its grid chose and `also`; none without a grid."""
+    try:
+        best = chosen(subject, contender) | also
+    except (ValueError, FileNotFoundError):
+        return runs[:0]
+    return runs.loc[[json.loads(settings) == best for settings in runs["settings"]]]
+
+
 def temperature_at_the_end(subject: str, contender: str, seed: int = 0) -> float:
-    """Temperature that a recorded run of 'seeds' ended at, to three places.
+    """Temperature that a recorded run at the chosen settings ended at, to three places.
 
     Raises ValueError where that run is not on record.
     """
     table = records.read(record_of(subject)).query("stage == 'seeds' and step == steps")
     own = table[(table["subject"] == subject) & (table["contender"] == contender) & (table["seed"] == seed)]
+    own = at_best(subject, contender, own)
     if own.empty:
         raise ValueError(f"evidence: no run of {contender!r} in {subject!r} with seed {seed} is on record")
     return round(float(own["temperature"].iloc[0]), 3)

@@ -2,7 +2,6 @@
 
 from clutils.course.family.exercises import EXERCISES
 from clutils.course.family.figures import PARALLEL, angle, gradients, kin, kinship, portraits
-from clutils.course.family.record import compared
 from clutils.course.family.table import one_page
 from clutils.course.family.tuned import gaps, promise, tuned, tuned_figure
 

@@ -3,12 +3,13 @@
 Every sentence follows from the rows on record, so a recording that goes on changes the words.
 """
 
+import json
 import statistics
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from clutils.course import evidence
+from clutils.course import evidence, records
 from clutils.course.evidence import ADAPTIVE, FIXED, HARD, MISPAIRED, PLAIN
 from clutils.figures import describe, new, style
 
@@ -27,7 +28,8 @@ PLANNED, OF_THE_CONTROL, LEAST = 8, 3, 3  # seeds; fewer than the last decide no
 class Promise(NamedTuple):
     """Evidence on the sentence that one loss is better than another, for `claims.test`.
 
-    - holds: True where the interval lies above 0 and both have learned, else None: runs refute nothing
+    - holds: True where the difference is `decided`, above 0, and the mispaired views lost; else None, for
+      runs refute nothing
     - shown_by: the difference in words; control: what the mispaired views lost, in words
     """
 
@@ -37,9 +39,13 @@ class Promise(NamedTuple):
 
 
 def ends(contender: str) -> dict[int, float]:
-    """Seed -> kNN accuracy at the end of a contender's finished runs on record; {} where there are none."""
+    """Seed -> kNN accuracy at the end of a contender's finished runs at its best setting; {} without any."""
     runs = evidence.finished(SUBJECT, least=1)
     runs = runs[(runs["step"] == runs["steps"]) & (runs["contender"] == contender)]
+    if contender == MISPAIRED:
+        runs = evidence.at_best(SUBJECT, PLAIN, runs, augmentation="mispaired")
+    else:
+        runs = evidence.at_best(SUBJECT, contender, runs)
     return {int(seed): float(knn) for seed, knn in zip(runs["seed"], runs.get("knn", ()), strict=True)}
 
 
@@ -56,12 +62,27 @@ def interval(contender: str, reference: str = PLAIN) -> evidence.Difference | No
 
 
 def unsettled(*contenders: str) -> list[str]:
-    """Names not known to be past their learning phase: fewer than three seeds, or still rising."""
-    return [name for name in contenders if len(ends(name)) < LEAST or not evidence.has_learned(SUBJECT, name)]
+    """What is missing, in words: runs still learning, or a best temperature at the edge of the grid."""
+    return [
+        *(
+            f"{name} is {evidence.learning_phase(SUBJECT, name)}"
+            for name in contenders
+            if not evidence.has_learned(SUBJECT, name)
+        ),
+        *(f"{name}'s best temperature lies at the edge of its grid" for name in contenders if at_edge(name)),
+    ]
+
+
+def at_edge(contender: str) -> bool:
+    """True where the grid's best temperature is the coldest or the hottest of several that were tried."""
+    grid = records.read(evidence.record_of(SUBJECT)).query("stage == 'grid'")
+    settings = map(json.loads, grid.loc[grid["contender"] == contender, "settings"])
+    tried = {given["loss"][1]["temperature"] for given in settings}
+    return len(tried) > 1 and _temperature(contender) in (min(tried), max(tried))
 
 
 def decided(contender: str, reference: str = PLAIN) -> bool:
-    """True where the interval of three seeds or more leaves 0 out and both are past their learning phase."""
+    """True where the interval of three seeds or more leaves 0 out and nothing is `unsettled` of both."""
     found = interval(contender, reference)
     enough = len(gaps(contender, reference)) >= LEAST
     return bool(found and found.decided and enough and not unsettled(contender, reference))
@@ -83,16 +104,16 @@ def in_words(contender: str, reference: str = PLAIN) -> str:
     said += f", {len(apart)} paired seeds of {planned} planned: {found}"
     if len(apart) < LEAST:
         return f"{said}; fewer than {LEAST} seeds, so not decided here"
-    learning = [
-        f"{name} is {evidence.learning_phase(SUBJECT, name)}" for name in unsettled(contender, reference)
-    ]
-    return f"{said}; {', '.join(learning)}, so not decided here" if learning else said
+    missing = unsettled(contender, reference)
+    return f"{said}; {', '.join(missing)}, so not decided here" if missing else said
 
 
 def promise(contender: str, reference: str = PLAIN) -> Promise:
     """Evidence on the sentence that the contender is better than the reference."""
     found = interval(contender, reference)
-    holds = True if found and found.mean > 0 and decided(contender, reference) else None
+    lost = interval(MISPAIRED)
+    controlled = lost is not None and lost.decided and lost.mean < 0
+    holds = True if found and found.mean > 0 and controlled and decided(contender, reference) else None
     return Promise(holds, in_words(contender, reference), in_words(MISPAIRED))
 
 
@@ -113,8 +134,12 @@ def tuned() -> list[str]:
 def _chosen(name: str) -> str:
     if name == MISPAIRED:  # as NT-Xent's
         return ""
-    best = evidence.chosen(SUBJECT, name)
-    return f", τ = {best['loss'][1]['temperature']:g}, rate {best['learning_rate']:g}"
+    edge = ", the edge of its grid" if at_edge(name) else ""
+    return f", τ = {_temperature(name):g}{edge}, rate {evidence.chosen(SUBJECT, name)['learning_rate']:g}"
+
+
+def _temperature(name: str) -> float:
+    return float(evidence.chosen(SUBJECT, name)["loss"][1]["temperature"])
 
 
 def _seeds(count: int) -> str:
@@ -147,4 +172,4 @@ def tuned_figure() -> Figure:
     left.set_ylim(len(CONTENDERS) - 0.5, -0.5)
     right.set(xlabel="minus NT-Xent, same seed (points)")
     said = "; ".join(in_words(name) for name in CONTENDERS[1:])
-    return describe(figure, f"Losses on real images, each at its best of six settings. {said}.")
+    return describe(figure, f"Losses on real images, each at its best of eight settings. {said}.")
