@@ -343,13 +343,16 @@ def test_the_speakers_view_works_from_the_disk(built: Path, page):
     speaker.close()
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path):
-    (tmp_path / "searchindex.js").write_text("of a site of one's own")
+@pytest.mark.parametrize("file", ["searchindex.js", "explorers/index.html"])  # of an own site; of notebooks/
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, file: str):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("somebody's")
     with pytest.raises(FileExistsError, match="is not empty and no book"):
         site.replace(tmp_path)
     with pytest.raises(FileExistsError, match="is not empty and has no slides"):
         slides.write(tmp_path, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["searchindex.js"]
+    assert [path.name for path in tmp_path.iterdir()] == [Path(file).parts[0]]
+    assert (tmp_path / file).read_text() == "somebody's"
 
 
 def test_a_base_url_that_is_no_address_is_refused(tmp_path: Path):

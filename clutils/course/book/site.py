@@ -102,7 +102,8 @@ def replace(out: Path) -> None:
     """Empty a folder that a build wrote before; FileExistsError where it holds something else."""
     if out.exists() and any(out.iterdir()):
         hidden = any(file.name[0] == "." and file.name != ".nojekyll" for file in out.iterdir())
-        if hidden or not (out / "explorers" / "index.html").exists():
+        ours = all((out / name).exists() for name in ("searchindex.js", "explorers/index.html"))
+        if hidden or not ours:
             raise FileExistsError(f"{out} is not empty and no book: name another folder with --out")
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
