@@ -62,7 +62,7 @@ def interval(contender: str, reference: str = PLAIN) -> evidence.Difference | No
 
 
 def unsettled(*contenders: str) -> list[str]:
-    """What is missing, in words: runs still learning, or a best temperature at the edge of the grid."""
+    """Reasons against a verdict: runs still learning, or a best temperature at the edge of the grid."""
     return [
         *(
             f"{name} is {evidence.learning_phase(SUBJECT, name)}"
