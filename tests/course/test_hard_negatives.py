@@ -199,6 +199,7 @@ MISTAKES = {
         lambda n, t, p: n.mean(dim=1) + t * math.log(1 / p),
         lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) + math.exp(-1 / t)) / p),
         lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) - p * math.exp(-1 / t)) / p),
+        lambda n, t, p: silent_from(n, t, p).clamp(min=-1 - t * math.log(p)),
         lambda n, t, p: silent_from(n, t, 1 - p),
         lambda n, t, p: silent_from(n, t, p)[:, None],
         lambda n, t, p: silent_from(n, t, p).mean(),

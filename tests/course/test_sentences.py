@@ -8,6 +8,7 @@ from clutils import data, losses
 from clutils.course import records
 from clutils.course import sentences as lesson
 from clutils.course.sentences import experiments, panels
+from clutils.course.sentences.exercises import pooled
 from tests.course.answers import Mistake, judged
 
 
@@ -130,6 +131,7 @@ MISTAKES = {
         Mistake(lambda states, tokens: states[:, -1], "not yet"),
         Mistake(lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
         Mistake(lambda states, tokens: states.mean(dim=2), "not yet"),
+        Mistake(lambda states, tokens: pooled(states, tokens * (tokens != tokens[:, -1:])), "not yet"),
     ],
     "floor_at": [
         Mistake(lambda a, t, f: 1 - a * t, "not yet"),

@@ -32,7 +32,8 @@ def _from(
 
 def _negative_cases() -> list[Tensor]:
     draw = torch.Generator().manual_seed(6)
-    return [toys.three_points()[1], *(toys.random_similarities(4, 1, K, draw)[1] for K in (7, 30))]
+    random = [toys.random_similarities(4, 1, K, draw)[1] for K in (7, 30)]
+    return [toys.three_points()[1], *random, 0.05 * random[0] - 0.95]  # the last: all far away
 
 
 SILENT_FROM = exercise(
@@ -46,7 +47,7 @@ SILENT_FROM = exercise(
         "E⁺ in place of s⁺": lambda n, t, p: torch.exp(silent_from(n, t, p) / t),
         "the factor τ forgotten": lambda n, t, p: silent_from(n, t, p) / t,
     },
-    cases=lambda: list(zip(_negative_cases(), (0.5, 0.5, 1.0), (0.1, 0.3, 0.4), strict=True)),
+    cases=lambda: list(zip(_negative_cases(), (0.5, 0.5, 1.0, 0.5), (0.1, 0.3, 0.4, 0.1), strict=True)),
 )
 
 

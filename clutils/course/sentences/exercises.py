@@ -20,7 +20,7 @@ def floor_at(alpha: float, threshold: float, floor: float) -> float:
 def _sentences() -> list[tuple[Tensor, Tensor]]:
     dice = torch.Generator().manual_seed(15)
     cases = []
-    for lengths in ((3, 1, 5), (2, 4, 4, 1)):
+    for lengths in ((3, 1, 5), (2, 4, 6, 1)):
         tokens = torch.zeros(len(lengths), 6, dtype=torch.int64)
         for row, length in zip(tokens, lengths, strict=True):
             row[:length] = torch.randint(1, 50, (length,), generator=dice)
