@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,17 +143,10 @@ class Exercise:
     def _seen(self, function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
         """Compared values of a function on one case."""
         case = tuple(part.clone() if isinstance(part, torch.Tensor) else part for part in case)
+        watched = unchanging(function, inspect.signature(self.answer).parameters)
         if self.observe is not None:
-            return self.observe(function, *case)
-        given = [part.clone() if isinstance(part, torch.Tensor) else part for part in case]
-        returned = something(function(*case))
-        for name, before, after in zip(inspect.signature(self.answer).parameters, given, case, strict=False):
-            if isinstance(before, torch.Tensor) and not torch.equal(before, after):
-                raise Lacks(
-                    f"your function changes the {name} that it was given, which its caller still needs: "
-                    "work on a copy (x.clone())"
-                )
-        return returned
+            return self.observe(watched, *case)
+        return something(watched(*case))
 
     def _seen_wrong(self, wrong: Wrong, case: tuple[Any, ...]) -> Any:
         try:
@@ -290,6 +283,23 @@ def a_tensor(returned: Any) -> torch.Tensor:
     if isinstance(value, int | float | np.number):
         raise PlainNumber(value)
     raise Lacks(f"a tensor is asked for, got {value!r:.60}.")
+
+
+def unchanging(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
+    """The function, which raises `Lacks` where it changes a tensor that it was given; names: of these."""
+
+    def watched(*given: Any) -> Any:
+        before = [part.detach().clone() if isinstance(part, torch.Tensor) else part for part in given]
+        returned = function(*given)
+        for name, was, now in zip(names, before, given, strict=False):
+            if isinstance(was, torch.Tensor) and not torch.equal(was, now):
+                raise Lacks(
+                    f"your function changes the {name} that it was given, which its caller still needs: "
+                    "work on a copy (x.clone())"
+                )
+        return returned
+
+    return watched
 
 
 def value_and_gradients(*names: str) -> Callable[..., dict[str, Any]]:

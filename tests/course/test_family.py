@@ -292,6 +292,7 @@ ANSWERS = {
 }
 MISTAKES = {
     "shares_of_the_push": [
+        lambda push: lesson.shares_of_the_push.answer(push) * (push.sum(dim=1, keepdim=True) > 0),
         lambda push: push.clamp(min=0) / push.clamp(min=0).sum(dim=1, keepdim=True),  # 0/0
         lambda push: push / push.sum(dim=1, keepdim=True),
         lambda push: push.abs() / push.abs().sum(dim=1, keepdim=True),
@@ -328,6 +329,7 @@ MISTAKES = {
         losses.NTXent(0.201),
     ],
     "inside_the_spread": [
+        lambda first, second: bool(first.min() < second.max() and second.min() <= first.max()),
         lambda a, b: bool((a.mean() - b.mean()).abs() <= a.std(correction=0) + b.std(correction=0)),
         lambda a, b: bool((a.mean() - b.mean()).abs() <= 2 * max(a.std(), b.std())),
         lambda a, b: bool(b.min() <= a.median() <= b.max() or a.min() <= b.median() <= a.max()),

@@ -404,6 +404,9 @@ MISTAKES = {
         "C",
     ],
     "verdict": [
+        lambda arm, other, *rest: lesson.verdict.answer([a - 0.001 for a in arm], other, *rest),
+        lambda arm, other, low, high: lesson.verdict.answer(arm, other, low, [h - 0.05 for h in high]),
+        lambda arm, other, low, high: lesson.verdict.answer(arm, other, low[-1:], high[:1]),
         lambda arm, other, low, high: "not decided",
         lambda arm, other, low, high: "supported" if min(arm) > max(other) else "not decided",
         lambda arm, other, low, high: with_sets(arm, other, low, [1.0]),  # no positive control
@@ -428,6 +431,7 @@ MISTAKES = {
         lambda arm, other, low, high: with_sorting(arm, other, low, [x for x in high if x > max(arm)] or [0]),
     ],
     "knn_vote": [
+        lambda s, labels, *how: lesson.knn_vote.answer(s, labels.unique(return_inverse=True)[1], *how),
         lambda s, y, k, t: y[s.topk(k, dim=1).indices].mode(dim=1).values,  # without weights
         lambda s, y, k, t: vote_in_a_loop(s, y, k - 1, t),
         lambda s, y, k, t: vote_in_a_loop(s, y, k + 1, t),

@@ -182,7 +182,10 @@ ANSWERS = {
     "other_view_loss": [by_softplus, by_the_package],
 }
 MISTAKES = {
-    "propagate": [lambda h, a: h, lambda h, a: a @ h, lambda h, a: torch.relu(h), lambda h, a: h.T],
+    "propagate": [
+        *(lambda h, a: h, lambda h, a: a @ h, lambda h, a: torch.relu(h), lambda h, a: h.T),
+        lambda h, a: lesson.propagate.answer(h, a) * (a.sum(dim=1, keepdim=True) > 0),
+    ],
     "other_view_loss": [
         lambda s, t: lesson.other_view_loss.answer(s.detach(), t),
         lambda s, t: -s.diagonal().mean() / t,

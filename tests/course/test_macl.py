@@ -112,6 +112,7 @@ MISTAKES = {  # beside those that the exercises know by name
         0.8,
     ],
     "adaptive_temperature": [
+        lambda s, *settings: lesson.adaptive_temperature.answer(s, *settings).clamp(max=1),
         lambda s, t, a, a0, low: (t * (1 + a * (s[:, 0] - a0))).detach().clamp(min=low),
         Mistake(
             lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(min=0.1 * t),

@@ -173,6 +173,7 @@ ANSWERS = {
 }
 MISTAKES = {
     "corrupt": [
+        Mistake(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows % x.shape[1]), x), "not yet"),
         Mistake(lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
         Mistake(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
         Mistake(lambda x, chosen, rows: x, "not yet"),

@@ -61,7 +61,8 @@ def _pushes() -> list[tuple[Tensor]]:
         if len(push) > 3:
             push[1], push[2] = -push[1].abs(), 1e-9 * push[2].abs()
         made.append((push,))
-    return made
+    drawn_in_more = torch.tensor([[-0.5, 0.1, 0.2], [0.3, -0.1, 0.1]], dtype=torch.float64)
+    return [*made, (drawn_in_more,)]
 
 
 EXERCISES = [
@@ -154,6 +155,7 @@ EXERCISES = [
                 ([0.5, 0.9, 0.9], [0.91, 0.92]),  # apart, and nearer than a standard deviation
                 ([0.7, 0.7, 0.9], [0.85, 0.95, 0.95]),  # overlapping, with both means outside
                 ([0.80, 0.82], [0.82, 0.85]),  # touching
+                ([0.82, 0.85], [0.80, 0.82]),
                 ([0.84, 0.80, 0.81], [0.83, 0.85, 0.82]),  # overlapping; neither sorted
                 ([0.81, 0.79, 0.85, 0.80], [0.84, 0.86, 0.82]),
                 ([0.80, 0.84, 0.81], [0.90, 0.86, 0.87]),  # apart

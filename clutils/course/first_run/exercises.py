@@ -52,6 +52,9 @@ def _tests() -> list[tuple[Runs, Runs, Runs, Runs]]:
         (good, bad, low[:1], high[:1]),
         ((0.9, 0.8, 0.85), (0.88, 0.78, 0.83), low, high),  # apart seed by seed, and yet they overlap
         ((0.8, 0.85, 0.82), (0.83, 0.88, 0.84), low, high),
+        ((0.8805, 0.9, 0.89), (0.88, 0.87, 0.86), low, high),  # apart by very little
+        (good, bad, (0.9, 0.91), (0.92, 0.95)),
+        (good, bad, (0.96, 0.3), (0.97, 0.95)),
     ]
 
 
@@ -77,7 +80,9 @@ def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
     """
     dice, cases = torch.Generator().manual_seed(3), []
     for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (60, 41, 0.2), (30, 7, 4.0)):
-        labels = torch.randint(4, (n,), generator=dice)
+        labels = torch.tensor([0, 2, 3, 5])[
+            torch.randint(4, (n,), generator=dice)
+        ]  # some classes are not here
         drawn = 2 * torch.rand(100, n, generator=dice, dtype=torch.float64) - 1
         votes = torch.nn.functional.one_hot(labels[drawn.topk(k, dim=1).indices]).sum(dim=1).topk(2).values
         cases.append((drawn[votes[:, 0] > votes[:, 1]][:40], labels, k, t))

@@ -23,7 +23,9 @@ def _networks() -> list[tuple[Tensor, Tensor]]:
         upper = (torch.rand(nodes, nodes, generator=dice, dtype=torch.float64) < 0.4).double().triu(1)
         upper[0, 1:] = 1.0  # nobody is alone, and one node has many neighbours
         cases.append((torch.randn(nodes, width, generator=dice, dtype=torch.float64), upper + upper.T))
-    return cases
+    alone = torch.zeros(3, 3, dtype=torch.float64)
+    alone[0, 1] = alone[1, 0] = 1.0  # and the third has no neighbour
+    return [*cases, (torch.randn(3, 2, generator=dice, dtype=torch.float64), alone)]
 
 
 def _looped(adjacency: Tensor) -> Tensor:

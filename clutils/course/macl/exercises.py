@@ -79,6 +79,7 @@ def _alignments() -> list[tuple[Any, ...]]:
         (some, 0.2, 1.0, 0.3, 0.02),
         (some.abs(), 0.05, 2.0, 0.1, 0.005),
         (torch.full((4, 1), 0.9, dtype=torch.float64), 0.1, 2.0, -0.5, 0.01),  # far above τ0
+        (torch.full((4, 1), 0.9, dtype=torch.float64), 1.0, 2.0, -0.5, 0.01),  # above 1
         (torch.full((4, 1), 0.1, dtype=torch.float64), 0.05, 2.0, 0.8, 0.005),  # the floor acts
         (torch.full((4, 1), -0.2, dtype=torch.float64), 0.1, 1.0, 0.5, 0.04),  # and another
     ]

@@ -68,7 +68,10 @@ ENTROPY = exercise(
         "the entropy in bits": lambda loss: task_entropy(loss) / math.log(2),
         "e forgotten under the logarithm": lambda loss: 0.5 * math.log(2 * math.pi) + loss / 2,
     },
-    cases=lambda: [(torch.tensor(x).double(),) for x in ([0.0, 0.7, 3.0], [math.log(2 * 256 - 1)], 12.0)],
+    cases=lambda: [
+        (torch.tensor(x).double(),)
+        for x in ([0.0, 0.7, 3.0], [math.log(2 * 256 - 1)], 12.0, [[0.5, 1.0, -4.0], [2.0, 3.0, 0.1]])
+    ],
 )
 
 
@@ -132,6 +135,8 @@ def _inputs() -> list[tuple[Any, ...]]:
         x[:, 5], x[0, 5] = 0.5, 0.65  # one input alone: its spread is above 0.02, its mean deviation below
         scale = 0.05 + torch.rand(30, 8, generator=draw, dtype=torch.float64)
         x[:, 7] -= x[:, 7].mean()  # around 0, and alive
+        x[:, 3] = 0.4 + 0.076 * x[:, 3]  # its spread is 0.022
+        x[:, 4] = 2 + 0.1 * x[:, 4]  # bright, and alive
         if dead > 1:
             x[:, 0], x[0, 1] = 0.0, 0.97  # dead at 0; dead, though its range is above 0.05
         scale[:, :dead] *= 2.5 * torch.rand(30, 1, generator=draw, dtype=torch.float64)
@@ -290,7 +295,7 @@ def _scored(answer: Callable[..., Tensor], sees: bool, object_is: str) -> float:
     # eight images, each with the object in a place of its own: another image's mask is wrong everywhere
     places = torch.eye(8).reshape(8, 4, 1, 2, 1).expand(-1, -1, 4, -1, 8).reshape(8, 16, 16).bool()
     # new image i has another mask than image i; for a blind network the same, to find masks given back
-    masks = torch.cat([places, places.roll(3 * sees, 0), places[:2]])
+    masks = torch.cat([places, places.roll(3 * sees, 0), places[2 * sees : 2 * sees + 2]])
     inside = masks[:, None].float()
     either = (torch.rand(inside.shape, generator=draw) < 0.5).float()
     light = {"bright": inside, "dark": 1 - inside, "between": 0.5 * inside + (1 - inside) * either}

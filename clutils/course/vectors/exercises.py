@@ -31,7 +31,7 @@ def _tables() -> list[tuple[Tensor, Tensor, Tensor]]:
         (
             torch.randn(N, D, generator=dice, dtype=torch.float64),
             torch.rand(N, D, generator=dice) < 0.5,
-            torch.randint(0, min(N, D), (N, D), generator=dice),
+            torch.randint(0, N, (N, D), generator=dice),
         )
         for N, D in ((6, 4), (5, 5), (9, 3))
     ]

@@ -103,6 +103,7 @@ ANSWERS = {
 }
 MISTAKES = {
     "sample": [
+        Mistake(lambda mean, scale, drawn: mean + drawn.mul_(scale.detach()), "changes the drawn that"),
         Mistake(
             lambda mean, scale, drawn: torch.from_numpy((mean + drawn * scale).detach().numpy()), "detached"
         ),
@@ -117,9 +118,12 @@ MISTAKES = {
         lambda mean, scale, drawn: mean + drawn * scale.mean(),
     ],
     "task_entropy": [
+        lambda loss: lesson.task_entropy.answer(loss).clamp(min=0),
         Mistake(lambda loss: Normal(0.0 * loss, (-loss / 2).exp()).entropy(), "γ as the variance"),
     ],
     "on_dead": [
+        lambda scale, x: lesson.on_dead.answer(scale, 0.8 * x),
+        lambda scale, x: lesson.on_dead.answer(scale, x / x.mean(dim=0).abs().clamp(min=1)),
         lambda scale, x: (scale[:, x.std(0) < 0.02] ** 2).sum(),
         lambda scale, x: (scale[:, x.amax(0) - x.amin(0) < 0.02] ** 2).sum() / (scale**2).sum(),
         lambda scale, x: (scale[:, x.std(0) < 0.5] ** 2).sum() / (scale**2).sum(),
