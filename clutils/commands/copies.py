@@ -3,10 +3,14 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+
+from clutils.files import write_atomically
 
 FOLDER = "mine"  # inside notebooks/, ignored by git
 RECORD = ".copied.json"  # name -> what was copied, as `print_of`
+COMING = "coming"  # in the record: name -> what was about to be copied when it was written
 
 
 def follow(notebooks: Path) -> tuple[Path, list[str]]:
@@ -16,27 +20,45 @@ def follow(notebooks: Path) -> tuple[Path, list[str]]:
     is kept as it is. Raises OSError where nothing can be written.
     """
     mine = notebooks / FOLDER
-    record = mine / RECORD
     mine.mkdir(exist_ok=True)
-    copied = json.loads(record.read_text("utf-8")) if record.is_file() else {}
-    behind = []
+    copied, coming = _recorded(mine / RECORD)
+    behind, due = [], {}
     for original in sorted(notebooks.glob("[0-9c]*.ipynb")):  # not what `lab --stage` writes
-        own, text = mine / original.name, moved(original.read_text("utf-8"))
-        new, known = print_of(text), copied.get(original.name)
+        name, text = original.name, moved(original.read_text("utf-8"))
+        own, new = mine / name, print_of(text)
         there = print_of(own.read_text("utf-8", errors="replace")) if own.is_file() else None
-        if there not in (None, known):
-            if new != known:
-                behind.append(
-                    f"{own.name} has changed in the project since; your copy with your work stays "
-                    "(rename or delete it to get the new one)"
-                )
-        elif there is None or new != known:
-            own.write_text(text, "utf-8")
-            copied[original.name] = new
-    record.write_text(json.dumps(copied, indent=1), "utf-8")
+        if there in (None, new, copied.get(name), coming.get(name)):
+            if there is not None:
+                copied[name] = there
+            if there != new:
+                due[name] = text
+        elif new != copied.get(name):
+            behind.append(
+                f"{name} has changed in the project since; your copy with your work stays "
+                "(rename or delete it to get the new one)"
+            )
+    coming = {name: print_of(text) for name, text in due.items()}
+    if due:  # said first: a copy made just before a kill is known for one
+        _record(mine / RECORD, copied | {COMING: coming})
+    for name, text in due.items():
+        write_atomically(mine / name, text)
+    _record(mine / RECORD, copied | coming)
     if (notebooks / "my_runs").exists() and not (mine / "my_runs").exists():  # from before there were copies
         shutil.move(notebooks / "my_runs", mine / "my_runs")
     return mine, behind
+
+
+def _recorded(record: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """What was copied, and what was about to be; nothing where the record is damaged."""
+    try:
+        copied = json.loads(record.read_text("utf-8"))
+        return copied, copied.pop(COMING, {})
+    except (FileNotFoundError, ValueError, AttributeError, TypeError):
+        return {}, {}
+
+
+def _record(record: Path, copied: Mapping[str, object]) -> None:
+    write_atomically(record, json.dumps(copied, indent=1))
 
 
 def moved(text: str) -> str:

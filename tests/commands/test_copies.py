@@ -64,6 +64,43 @@ def test_a_copy_that_is_no_notebook_any_more_is_kept(notebooks):
     assert len(copies.follow(notebooks)[1]) == 1 and (mine / "01_next.ipynb").read_text() == "half a file"
 
 
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("write", range(4))
+def test_a_kill_at_any_write_makes_no_notebook_the_readers_work(notebooks, monkeypatch, write, after):
+    """Record of what is coming, two copies, record: the third version then replaces whatever lies there."""
+    copies.follow(notebooks)
+    for version in ("2", "3"):
+        for name in ("00_start_here.ipynb", "01_next.ipynb"):
+            written(notebooks / name, version)
+        if version == "2":
+            written_whole, calls = copies.write_atomically, iter(range(4))
+
+            def killed(path, content, whole=written_whole, calls=calls):
+                last = next(calls) == write
+                if not last or after:
+                    whole(path, content)
+                if last:
+                    raise KeyboardInterrupt
+
+            with monkeypatch.context() as here, pytest.raises(KeyboardInterrupt):
+                here.setattr(copies, "write_atomically", killed)
+                copies.follow(notebooks)
+    mine, behind = copies.follow(notebooks)
+    assert behind == [] and sources(mine / "00_start_here.ipynb") == sources(mine / "01_next.ipynb") == ["3"]
+
+
+def test_a_damaged_record_keeps_what_is_there_and_is_written_anew(notebooks):
+    mine, _ = copies.follow(notebooks)
+    written(mine / "01_next.ipynb", "2 + 2", "my own line")
+    for damaged in ("", "[]", '{"01_next.ipynb": "7'):
+        (mine / ".copied.json").write_text(damaged)
+        written(notebooks / "01_next.ipynb", "2 + 2", damaged)
+        assert len(copies.follow(notebooks)[1]) == 1
+        assert sources(mine / "01_next.ipynb") == ["2 + 2", "my own line"]
+    written(notebooks / "00_start_here.ipynb", "new")
+    assert copies.follow(notebooks) and sources(mine / "00_start_here.ipynb") == ["new"]
+
+
 def test_progress_and_runs_from_before_go_with_the_reader(notebooks):
     (notebooks / "my_runs" / "one").mkdir(parents=True)
     mine, _ = copies.follow(notebooks)
