@@ -51,3 +51,33 @@ def test_shift_enter_walks_the_open_cells_and_a_menu_entry_closes_the_asides_aga
     lab.page.wait_for_function(
         "n => {" + NOTEBOOK + " return nb.widgets.filter(c => c.isHidden).length === n; }", arg=hidden
     )
+
+
+PANEL = """from clutils import figures
+from clutils.course import panels
+figure, ax = figures.new(5, 2)
+(line,) = ax.plot([0, 1], [0, 1])
+figures.describe(ax, "A line.")
+panels.panel(figure, lambda a: line.set_ydata([0, a]), a=panels.slider("a", 0.0, 1.0, 0.5))"""
+SAYS = (
+    "() => {"
+    + NOTEBOOK
+    + " return getComputedStyle(nb.widgets[0].node.querySelector("
+    + ("'.jp-OutputArea-output.jupyter-widgets'), '::after').content; }")
+)
+
+
+def test_a_panel_saved_by_a_kernel_that_has_ended_says_what_to_run(lab, notebook_of):
+    name = notebook_of("yesterday.ipynb", PANEL)
+    lab.open(name)
+    lab.run_all()
+    assert lab.problems() == []
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab.page.evaluate("() => {" + NOTEBOOK + " return s.shutdown(); }")
+    lab.open(name)
+    lab.page.locator(".jp-OutputArea-output.jupyter-widgets").wait_for()
+    assert "Run All Above Selected Cell" in lab.page.evaluate(SAYS)
+    assert any("model not found" in problem for problem in lab.widget_problems()), "the driver misses it"
+    lab.run_all()
+    assert lab.widget_problems() == []
+    assert lab.page.locator(".jp-OutputArea-output.jupyter-widgets").count() == 0

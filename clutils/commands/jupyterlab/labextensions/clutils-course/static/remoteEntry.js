@@ -3,8 +3,14 @@
 (() => {
   const STEP = "clutils:run-and-step", CLOSE = "clutils:close-asides";
   const FOLDS = /^#+ ▸/m;
+  // The class is on the output itself only where a saved panel's model is gone; a living one has it further in.
+  const ASLEEP = `.jp-OutputArea-output.jupyter-widgets { font-size: 0; }
+    .jp-OutputArea-output.jupyter-widgets::after { font-size: var(--jp-content-font-size1);
+      content: "This panel was saved by a kernel that has ended. To use it again, select its cell, choose"
+        " Run → Run All Above Selected Cell, then press Shift+Enter."; }`;
 
   function activate(app) {
+    document.head.append(Object.assign(document.createElement("style"), { textContent: ASLEEP }));
     const shown = () => app.shell.currentWidget?.content;
 
     app.commands.addCommand(STEP, {
