@@ -104,6 +104,11 @@ class Loss(nn.Module, metaclass=Declared):
 
     def __setattr__(self, name: str, value: Any) -> None:
         demand_known(self, name, value)
+        if isinstance(value, nn.Parameter) and name in self.ranges:
+            raise ValueError(
+                f"{self.name}: {name} is a Parameter, but must be {self.ranges[name]}: of all losses CLIP "
+                f"alone learns its temperature, losses.CLIP(learned_scale=True)"
+            )
         super().__setattr__(name, value)
 
     @property

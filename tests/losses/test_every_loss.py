@@ -482,3 +482,14 @@ def test_a_compiled_loss_still_refuses_a_zero_vector():
     z1[3] = 0
     with pytest.raises(RuntimeError, match="NTXent: z1 has a row that is zero, too large, or not finite"):
         torch.compile(losses.NTXent(), backend="aot_eager")(z1, z2)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if "temperature" in cls.ranges])
+def test_a_parameter_as_temperature_is_refused_by_one_sentence_that_names_what_learns_it(cls):
+    learned = torch.nn.Parameter(torch.tensor(0.1))
+    words = (
+        rf"^{cls.__name__}: temperature is a Parameter, but must be a number .*CLIP\(learned_scale=True\)$"
+    )
+    for give in (lambda: cls(temperature=learned), lambda: setattr(cls(), "temperature", learned)):
+        with pytest.raises(ValueError, match=words):
+            give()
