@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clutils.commands import doctor
+
 ROOT = Path(__file__).resolve().parents[1]
 CONDA_NAMES = {"torch": "pytorch"}
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
@@ -412,6 +414,14 @@ def test_losses_measures_and_training_run_without_the_extra():
 def test_what_draws_names_the_extra_where_it_is_missing(statement):
     done = without(COURSE_ONLY, statement)
     assert done.returncode == 1 and "[course]" in done.stderr.strip().splitlines()[-1], done.stderr
+
+
+def test_beside_a_wheel_the_packages_are_named_for_the_index_knows_no_clutils(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "ROOT", tmp_path)
+    advice = doctor._package()
+    assert "clutils" not in advice and {"matplotlib>=3.8", "umap-learn>=0.5.6"} <= set(advice.split('"')), (
+        advice
+    )
 
 
 # ---- what importing costs ----------------------------------------------------------------------------------

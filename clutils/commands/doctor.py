@@ -19,11 +19,27 @@ ROOT = Path(__file__).resolve().parents[2]
 MANAGER = "@jupyter-widgets/jupyterlab-manager"  # the part of ipywidgets that runs in JupyterLab's page
 OWN = ROOT / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")  # what `make lab` made
 IN_PLACE = OWN.exists() and Path(sys.prefix).resolve() != OWN.parent.parent.resolve()
-PACKAGE = f'--editable "{ROOT}[course]"' if (ROOT / "pyproject.toml").exists() else '"clutils[course]"'
+
+
+def _package() -> str:
+    """What pip installs: the clone with its extra; beside a wheel the extra's packages, by their own names.
+
+    `pip install "clutils[course]"` would ask the package index, where anybody could publish that name.
+    """
+    if (ROOT / "pyproject.toml").exists():
+        return f'--editable "{ROOT}[course]"'
+    try:
+        asked = importlib.metadata.requires("clutils") or []
+    except importlib.metadata.PackageNotFoundError:
+        asked = []
+    course = [one.partition(";")[0].strip() for one in asked if one.endswith('extra == "course"')]
+    return " ".join(f'"{one}"' for one in course) or "the packages of requirements.txt"
+
+
 INSTALL = (
     f'this is not the course\'s own Python: "{OWN}" -m clutils doctor'
     if IN_PLACE
-    else f'"{sys.executable}" -m pip install {PACKAGE}'
+    else f'"{sys.executable}" -m pip install {_package()}'
 )
 
 

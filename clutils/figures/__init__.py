@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"figures need matplotlib ({error}): pip install 'clutils[course]'") from error
+    raise ImportError(f"figures need matplotlib, of the extra [course] ({error})") from error
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
