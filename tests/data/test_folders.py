@@ -69,20 +69,6 @@ def test_a_limit_draws_as_many_of_each_class_and_reads_nothing_else(tmp_path):
     assert "; 1 that can't be read left out: b/" in load(tmp_path, limit=18).source
 
 
-def test_pictures_of_deeper_folders_belong_to_the_class_above(tmp_path):
-    save(tmp_path / "animal" / "cat" / "black" / "1.png", picture(1))
-    save(tmp_path / "animal" / "dog" / "1.png", picture(2))
-    save(tmp_path / "thing" / "1.PNG", picture(3))
-    found = load(tmp_path)
-    assert found.class_names == ("animal", "thing") and found.labels.tolist() == [0, 1, 0]
-
-
-def test_pictures_without_class_folders_are_unlabelled(tmp_path):
-    saved = [save(tmp_path / f"{i}.png", picture(i)).tobytes() for i in range(3)]
-    found = load(tmp_path)
-    assert found.labels.tolist() == [-1] * 3 and found.class_names == () and rows(found) == saved
-
-
 def test_what_is_no_picture_is_ignored_and_stray_pictures_are_counted(tmp_path):
     save(tmp_path / "a" / "1.png", picture(1))
     save(tmp_path / "overview.png", picture(2, 50, 90))
@@ -93,25 +79,6 @@ def test_what_is_no_picture_is_ignored_and_stray_pictures_are_counted(tmp_path):
     found = load(tmp_path)
     assert len(found) == 1 and found.class_names == ("a",)
     assert "1 beside the class folders left out" in found.source
-
-
-def test_train_and_test_folders_are_splits_with_the_same_labels(tmp_path):
-    for split, names in (("train", ("a", "b")), ("test", ("b", "c"))):
-        for name in names:
-            save(tmp_path / split / name / "1.png", picture(ord(name)))
-    train, test = load(tmp_path), load(tmp_path, split="test")
-    assert train.class_names == test.class_names == ("a", "b", "c")
-    assert train.labels.tolist() == [0, 1] and test.labels.tolist() == [1, 2]
-    with pytest.raises(ValueError, match="no split 'unlabeled'; it has test, train"):
-        load(tmp_path, split="unlabeled")
-
-
-def test_a_class_called_train_is_a_class(tmp_path):
-    for name in ("boat", "train"):
-        save(tmp_path / name / "1.png", picture(1))
-    assert load(tmp_path).class_names == ("boat", "train")
-    with pytest.raises(ValueError, match=r"no split 'test', only 'train'.*sort the images into train/"):
-        load(tmp_path, split="test")
 
 
 @pytest.mark.parametrize(
@@ -146,89 +113,74 @@ def test_splits_in_any_usual_name_and_beside_anything_are_no_classes(tmp_path, i
     assert not set(rows(train)) & set(rows(judged))
 
 
-def test_a_validation_split_is_found_by_any_of_its_names_and_two_of_a_role_are_asked_about(tmp_path):
-    for part in ("train", "valid", "test"):
-        save(tmp_path / part / "cat" / "1.png", picture(len(part)))
-    for name in ("val", "valid", "Valid", "validation"):
-        assert "split valid of test, train, valid" in load(tmp_path, split=name).source
-    save(tmp_path / "dev" / "cat" / "1.png", picture(1))
-    assert "split dev " in load(tmp_path, split="dev").source
-    with pytest.raises(ValueError, match="split is 'val', but must be one of dev, valid"):
-        load(tmp_path, split="val")
+def laid(root: Path, inside: str) -> None:
+    """An image, each its own, in each of these folders or files."""
+    for at, name in enumerate(inside.split(", ")):
+        save(root / (name if Path(name).suffix else f"{name}/1.png"), picture(at))
+
+
+TWO, BOTH = "train/a, train/b, test/b, test/c", "art/cat, art/dog, photo/cat, photo/dog"
+THREE = "train/cat, valid/cat, test/cat"
+HALF, UNLABELLED = "labeled/cat, labeled/dog, unlabeled", "train/cat, train/dog, test/test, unlabeled/0"
+LETTERS = "train/A, train/a, test/A, test/a"
 
 
 @pytest.mark.parametrize(
-    "inside",
+    ("inside", "split", "classes", "labels", "said"),
     [
-        "fold_0 fold_1 fold_2",
-        "trainA trainB testA testB",
-        "Trainieren Testen",
-        "train query gallery",
-        "train support",
+        ("animal/cat/black, animal/dog, thing/1.PNG", "train", "animal thing", [0, 1, 0], ""),
+        ("0.png, 1.png, 2.png", "train", "", [-1, -1, -1], "3 images"),
+        (TWO, "train", "a b c", [0, 1], "split train of test, train"),
+        (TWO, "test", "a b c", [1, 2], "split test of test, train"),
+        ("boat, train", "train", "boat train", [0, 1], ""),
+        *(
+            (THREE, name, "cat", [0], "split valid of test")
+            for name in ("val", "valid", "Valid", "validation")
+        ),
+        (f"{THREE}, dev/cat", "dev", "cat", [0], "split dev "),
+        (HALF, "train", "cat dog", [0, 1], "split labeled of"),
+        (HALF, "unlabeled", "cat dog", [-1], "split unlabeled of"),
+        (BOTH, "train", "art photo", [0, 1, 0, 1], "folders inside a class are part of it (cat, dog)"),
+        ("art/cat, val-d'isere/cat", "train", "art val-d'isere", [0, 1], ""),
+        (LETTERS, "train", "A a", [0, 1], ""),  # both are classes
+        ("train/cat, test/cat, samples/cat", "train", "cat", [0], "; samples beside the splits left out"),
+        ("archive/cat, archive/dog", "train", "cat dog", [0, 1], "from the folder {}/archive"),
+        ("archive/archive/cat, archive/archive/dog", "train", "cat dog", [0, 1], "{}/archive/archive"),
+        (UNLABELLED, "train", "cat dog", [0, 1], ""),
+        *((UNLABELLED, split, "cat dog", [-1], "") for split in ("test", "unlabeled")),  # of one folder
     ],
 )
-def test_splits_of_unusual_names_do_not_become_the_classes(tmp_path, inside):
-    for part in inside.split():
-        for name in ("cat", "dog") if "A" not in inside else ("",):
-            save(tmp_path / part / name / "1.png", picture(1))
-    for split in ("train", "test"):
-        with pytest.raises(
-            ValueError, match=r"seem to be splits, not classes.*call them train/, val/ and test/"
-        ):
+def test_folders_are_classes_or_splits_as_their_names_say(tmp_path, inside, split, classes, labels, said):
+    laid(tmp_path, inside)
+    found = load(tmp_path, split=split)
+    assert found.class_names == tuple(classes.split()) and found.labels.tolist() == labels
+    assert said.format(tmp_path) in found.source
+
+
+SPLITS = r"seem to be splits, not classes.*call them train/, val/ and test/"
+ONE_NAME = r"one split has the class .*, another .*: give it one name in both"
+
+
+@pytest.mark.parametrize(
+    ("inside", "splits", "said"),
+    [
+        (TWO, "unlabeled", "no split 'unlabeled'; it has test, train"),
+        ("boat, train", "test", r"no split 'test', only 'train'.*sort the images into train/"),
+        (f"{THREE}, dev/cat", "val", "split is 'val', but must be one of dev, valid"),
+        ("fold_0/cat, fold_0/dog, fold_1/cat, fold_1/dog, fold_2/cat, fold_2/dog", "train test", SPLITS),
+        ("trainA, trainB, testA, testB", "train test", SPLITS),
+        ("Trainieren/cat, Trainieren/dog, Testen/cat, Testen/dog", "train test", SPLITS),
+        ("train/cat, train/dog, query/cat, query/dog, gallery/cat, gallery/dog", "train test", SPLITS),
+        ("train/cat, train/dog, support/cat, support/dog", "train test", SPLITS),
+        ("train/Cat, train/dog, test/cat, test/dog", "train test", ONE_NAME),
+        ("train/caf\u00e9, train/dog, test/cafe\u0301, test/dog", "train test", ONE_NAME),
+    ],
+)
+def test_splits_that_nobody_can_tell_from_classes_are_refused(tmp_path, inside, splits, said):
+    laid(tmp_path, inside)
+    for split in splits.split():
+        with pytest.raises(ValueError, match=said):
             load(tmp_path, split=split)
-    assert len(load(tmp_path / inside.split()[0])) >= 1
-
-
-def test_images_with_labels_and_without_are_splits(tmp_path):
-    for name in ("labeled/cat", "labeled/dog", "unlabeled"):
-        save(tmp_path / name / "1.png", picture(1))
-    assert load(tmp_path).class_names == ("cat", "dog") and "split labeled of" in load(tmp_path).source
-    assert load(tmp_path, split="unlabeled").labels.tolist() == [-1]
-
-
-def test_folders_of_the_same_names_without_a_split_s_are_classes_and_a_class_may_begin_as_one(tmp_path):
-    for name in ("art/cat", "art/dog", "photo/cat", "photo/dog", "val d'isere/cat", "val d'isere/1"):
-        save(tmp_path / name / "1.png", picture(1))
-    assert load(tmp_path).class_names == ("art", "photo", "val d'isere")
-
-
-@pytest.mark.parametrize(("one", "other"), [("Cat", "cat"), ("caf\u00e9", "cafe\u0301")])
-def test_a_class_that_two_splits_spell_differently_is_not_two(tmp_path, one, other):
-    for part, name in (("train", one), ("test", other)):
-        save(tmp_path / part / name / "1.png", picture(1))
-        save(tmp_path / part / "dog" / "1.png", picture(2))
-    for split in ("train", "test"):
-        with pytest.raises(
-            ValueError, match=r"one split has the class .*, another .*: give it one name in both"
-        ):
-            load(tmp_path, split=split)
-    for part in ("train", "test"):  # letters, say: both are classes
-        for name in (one, other):
-            save(tmp_path / part / name / "2.png", picture(1))
-    assert len(load(tmp_path).class_names) == 3
-
-
-def test_images_beside_splits_are_left_out_and_said(tmp_path):
-    for part in ("train", "test", "samples"):
-        save(tmp_path / part / "cat" / "1.png", picture(1))
-    assert load(tmp_path).source.endswith("; samples beside the splits left out")
-
-
-@pytest.mark.parametrize("above", ["archive", "archive/archive"])
-def test_a_folder_one_level_too_high_is_opened(tmp_path, above):
-    for name in ("cat", "dog"):
-        save(tmp_path / above / name / "1.png", picture(1))
-    found = load(tmp_path)
-    assert found.class_names == ("cat", "dog") and f"from the folder {tmp_path / above}" in found.source
-
-
-def test_what_lies_deeper_than_classes_is_said(tmp_path):
-    for style in ("photo", "sketch"):
-        for name in ("cat", "dog"):
-            save(tmp_path / style / name / "1.png", picture(1))
-    found = load(tmp_path)
-    assert found.class_names == ("photo", "sketch")
-    assert "folders inside a class are part of it (cat, dog)" in found.source
 
 
 def test_tiny_imagenet_as_unpacked_has_labels_from_its_text_file_and_no_class_images(tmp_path):
@@ -243,14 +195,6 @@ def test_tiny_imagenet_as_unpacked_has_labels_from_its_text_file_and_no_class_im
     assert train.labels.tolist() == [0, 1] and test.labels.tolist() == [-1] * 3
     assert val.labels.tolist() == [1, 0, -1] and "labels from val_annotations.txt" in val.source
     assert load(tmp_path / "test").class_names == ()
-
-
-def test_the_only_folder_of_an_unlabelled_split_is_no_class(tmp_path):
-    for name in ("train/cat", "train/dog", "test/test", "unlabeled/0"):
-        save(tmp_path / name / "1.png", picture(1))
-    assert load(tmp_path).class_names == ("cat", "dog")
-    assert load(tmp_path, split="test").labels.tolist() == [-1]
-    assert load(tmp_path, split="unlabeled").labels.tolist() == [-1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")

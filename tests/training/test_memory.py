@@ -73,53 +73,31 @@ def test_thresholds_of_the_user_s_own_are_left_alone():
     assert stays(MALLOC_TRIM_THRESHOLD_="131072") == ["gone"] * 7
 
 
-class Libc:
-    """Notes what it is told."""
+def fails(raised: type[BaseException]):
+    def on_step(run: object) -> None:
+        raise raised
 
-    def __init__(self) -> None:
-        self.told: list[object] = []
-
-    def mallopt(self, which: int, number: int) -> int:
-        self.told.append((which, number >> 20))
-        return 1
-
-    def malloc_trim(self, pad: int) -> int:
-        self.told.append("trim")
-        return 1
+    return on_step
 
 
-STEP, AFTER = [(-3, 128), (-1, 512), (-3, 32)], [(-3, 32), (-1, 64)]
+ENDS = {
+    "its last step": lambda: small(steps=1).step(),
+    "an error": lambda: small(steps=3).finish([fails(ZeroDivisionError)], progress=False),
+    "an interrupt": lambda: small(steps=3).finish([fails(KeyboardInterrupt)], progress=False),
+    "the background's end": lambda: Background(small(steps=1)).start().wait(),
+    "an error in the background": lambda: (
+        Background(small(steps=3), [fails(ZeroDivisionError)]).start().wait()
+    ),
+}
 
 
-@pytest.fixture
-def libc(monkeypatch) -> Libc:
-    libc = Libc()
-    monkeypatch.setattr(devices, "_glibc", lambda: libc)
-    return libc
-
-
-def test_each_step_keeps_memory_and_the_last_gives_it_back(libc):
-    run = small(steps=2)
-    run.step()
-    assert libc.told == STEP
-    run.step()
-    assert libc.told == [*STEP, *STEP, *AFTER]
-
-
-def test_however_a_run_ends_it_gives_back(libc, monkeypatch):
-    monkeypatch.setattr(devices, "LONG", 0)
-    for raised in (ZeroDivisionError, KeyboardInterrupt):
-
-        def on_step(run: object, raised: type[BaseException] = raised) -> None:
-            raise raised
-
-        libc.told.clear()
-        with pytest.raises(ZeroDivisionError) if raised is ZeroDivisionError else contextlib.nullcontext():
-            small(steps=3).finish([on_step], progress=False)
-        assert libc.told == [*STEP, *AFTER, "trim"]
-    for steps in (1, 3):  # one that is done, and one that fails
-        libc.told.clear()
-        background = Background(small(steps=steps), callbacks=[lambda run: run.done or 1 / 0]).start()
-        with pytest.raises(ZeroDivisionError) if steps > 1 else contextlib.nullcontext():
-            background.wait()
-        assert libc.told == [*STEP, *AFTER, "trim"]
+@pytest.mark.parametrize("how", ENDS)
+def test_a_step_keeps_memory_and_however_a_run_ends_it_gives_it_back_once(how, monkeypatch):
+    told = []
+    monkeypatch.setattr(devices, "_set_thresholds", lambda *given: told.append(given))
+    monkeypatch.setattr(devices, "give_back_memory", lambda seconds: told.append(seconds > 0))
+    small(steps=2).step()
+    assert told == [devices.IN_A_STEP, devices.ELSEWHERE[:1]]
+    with contextlib.suppress(ZeroDivisionError):
+        ENDS[how]()
+    assert told[2:] == [devices.IN_A_STEP, devices.ELSEWHERE[:1], True]

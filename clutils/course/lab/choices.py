@@ -9,7 +9,6 @@ from torch import nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, training, views
-from clutils.course.lab.figures import CHARTS, NUMBERS, demand_shown
 from clutils.course.panels import _align, choose
 from clutils.training import Run, Settings
 from clutils.training.settings import BATCH_SIZE
@@ -18,10 +17,9 @@ ITS_OWN = "the method's own"
 FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
-HOW_TO_CHOOSE = "One to five, shown from the next start on: Ctrl and a click add one or take it away"
 # the menus' widths: those that are always in view stand in one line of a JupyterLab cell on a laptop
 FIRST = {"method": "210px", "loss": "240px", "data": "250px", "path": "390px", "steps": "150px"}
-MORE = dict.fromkeys(("augmentation", "encoder", "charts"), "320px")
+MORE = dict.fromkeys(("augmentation", "encoder"), "320px")
 MORE |= {"batch_size": "200px", "seed": "200px"}
 BEGINNING = {  # what is marked as a beginning
     "method": ("simclr", "moco", "supcon", "byol", "simsiam", "pinda", "graphcl", "grace"),
@@ -73,9 +71,6 @@ class Choices:
             "encoder": W.Dropdown(description="encoder"),
             "batch_size": choose("batch size", {f"{size:,}": size for size in sizes}, batch_size),
             "seed": W.IntText(seed, description="seed"),
-            "charts": W.SelectMultiple(
-                options=(*CHARTS, *NUMBERS), value=CHARTS, description="charts", rows=5, tooltip=HOW_TO_CHOOSE
-            ),
         }
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
@@ -187,12 +182,6 @@ class Choices:
         if chosen == FOLDER:
             return f"folder:{self.menus['path'].value.strip()}"
         return None if chosen == OWN else chosen
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The chosen charts, of `CHARTS` and `NUMBERS`. Raises ValueError on none, and on more than fit."""
-        demand_shown(self.menus["charts"].value)
-        return self.menus["charts"].value
 
     @property
     def method_class(self) -> type[methods.Method]:

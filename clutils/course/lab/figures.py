@@ -18,7 +18,6 @@ from clutils import losses, methods
 from clutils.figures import describe, new, style
 from clutils.figures.maps import Points, class_name, handles
 from clutils.figures.training import apart
-from clutils.measures import BY_NAME
 from clutils.training import comparison
 from clutils.training.saved import Comparable
 
@@ -34,17 +33,12 @@ BY_SYMBOL = (
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
 ACROSS = 3  # charts in a row, beside the map
 LABEL = 9  # points, of what stands at a mark
-MOVES = {
-    "animated": True
-}  # what `update` changes: otherwise the first move would draw what stands still again
-CHARTS = ("loss", "alignment, uniformity", "effective rank", "kNN accuracy", "temperature τ")
-NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effective_rank", "knn")}
+MOVES = {"animated": True}  # what `update` changes: else the first move draws what stands still again
 
 
 class LabFigure:
-    """A map of a run, and beside it one to five charts against the step: `update` fills them.
+    """A map of a run, and beside it five charts against the step: `update` fills them.
 
-    - shown: one to five of `CHARTS` and `NUMBERS`, in their order; the attributes of the others are None
     - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
       None or NaN = there is none, and no word of it in the title
     - ceiling: what the effective rank can't exceed; None = not said
@@ -65,50 +59,43 @@ class LabFigure:
         class_names: Sequence[str] = (),
         measures_knn: bool = True,
         map_of: str = "PCA of a fixed sample",
-        shown: Sequence[str] = CHARTS,
     ) -> None:
         self.steps, self.map_of = steps, map_of
-        demand_shown(shown)
         self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
         self.measures_knn = measures_knn
         self.figure, axes = new(10.4, 4.6, 2, 1 + ACROSS, width_ratios=[1.45, *[1] * ACROSS])
         for ax in axes[:, 0]:
             ax.remove()
         self.map_axes = self.figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])
-        places = list(axes[:, 1:].flat)
-        self.loss = self.chance = self.alignment = self.uniformity = None
-        self.rank = self.knn = self.temperature = self.without = None
-        self.names: list[Text] = []  # of alignment and uniformity, at the lines' last values
-        self.numbers: dict[str, Line2D] = {}  # by their names in `BY_NAME`
-        self.charts = tuple(places[: len(shown)])
-        for ax in places[len(shown) :]:
-            ax.set_axis_off()
-        for name, ax in zip(shown, self.charts, strict=True):
-            if name == "loss":
-                name += self._loss(ax, chance)
-            elif name == "alignment, uniformity":
-                self.alignment = _empty(ax, style.BLUE)
-                self.uniformity = _empty(ax, style.VERMILLION, linestyle="--")
-                ax.set(ylim=(-4.2, 2.2))
-                for line, va in ((self.alignment, "bottom"), (self.uniformity, "top")):
-                    self.names.append(_beside(ax, 1, 0, va=va, color=line.get_color(), **MOVES))
-            elif name == "effective rank":
-                self.rank = _empty(ax, style.PURPLE, marker="s")
-                name += "" if ceiling is None else f" (≤ {ceiling})"
-                ax.set(ylim=(0, 8))
-            elif name == "kNN accuracy":
-                self.knn = _empty(ax, style.GREEN, marker="o")
-                ax.set(ylim=(0, 1))
-                self._baselines(ax)
-            elif name == "temperature τ":
-                self.temperature = _empty(ax, style.ORANGE)
-                style.log_axis(ax.yaxis)
-                ax.set(ylim=TEMPERATURES)
-                self.without = _inside(ax, "", **MOVES)
-            else:
-                self.numbers[NUMBERS[name]] = _empty(ax, style.PURPLE, marker="D")
-                ax.set(ylim=(0, 1 if BY_NAME[NUMBERS[name]].unit == "share" else 2))
-            ax.set_title(name)
+        *charts, spare = axes[:, 1:].flat
+        spare.set_axis_off()
+        self.charts = tuple(charts)
+        loss, views, rank, knn, temperature = self.charts
+        self.loss, self.chance = _empty(loss, style.BLUE), _empty(loss, style.BLACK, linestyle="--")
+        known = chance is not None and math.isfinite(chance)
+        loss.set(ylim=(0, 1.25 * chance if known and chance > 0 else 1))
+        loss.set_title("loss (dashed: chance)" if known else "loss")
+        self.alignment = _empty(views, style.BLUE)
+        self.uniformity = _empty(views, style.VERMILLION, linestyle="--")
+        views.set(ylim=(-4.2, 2.2))
+        views.set_title("alignment, uniformity")
+        self.names = [  # at the lines' last values
+            _beside(views, 1, 0, va=va, color=line.get_color(), **MOVES)
+            for line, va in ((self.alignment, "bottom"), (self.uniformity, "top"))
+        ]
+        self.rank = _empty(rank, style.PURPLE, marker="s")
+        rank.set(ylim=(0, 8))
+        rank.set_title("effective rank" + ("" if ceiling is None else f" (≤ {ceiling})"))
+        self.knn = _empty(knn, style.GREEN, marker="o")
+        knn.set(ylim=(0, 1))
+        knn.set_title("kNN accuracy")
+        self._baselines(knn)
+        self.temperature = _empty(temperature, style.ORANGE)
+        style.log_axis(temperature.yaxis)
+        temperature.set(ylim=TEMPERATURES)
+        temperature.set_title("temperature τ")
+        self.without = _inside(temperature, "", **MOVES)
+        for ax in self.charts:
             ax.set_xlim(0, steps)
             style.step_axis(ax)
         for ax in self.charts[-ACROSS:]:  # those with none below
@@ -116,14 +103,6 @@ class LabFigure:
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
         describe(self.figure, self._in_words((), (), ()))
-
-    def _loss(self, ax: Axes, chance: float | None) -> str:
-        """Its two lines; what the chart's title has to say of the second."""
-        self.loss = _empty(ax, style.BLUE)
-        self.chance = _empty(ax, style.BLACK, linestyle="--")
-        known = chance is not None and math.isfinite(chance)
-        ax.set(ylim=(0, 1.25 * chance if known and chance > 0 else 1))
-        return " (dashed: chance)" if known else ""
 
     def _baselines(self, ax: Axes) -> None:
         if not self.measures_knn:
@@ -168,7 +147,7 @@ class LabFigure:
     ) -> Figure:
         """Show a history (as `Run.rows`), what was measured, a map and the settings that were changed.
 
-        - measured: rows with step, knn, effective_rank and the numbers that are shown; positions: (N, 2)
+        - measured: rows with step, knn and effective_rank; positions: (N, 2)
         - changes: (step, name, new value)
         """
         steps = [row["step"] for row in rows]
@@ -177,20 +156,16 @@ class LabFigure:
                 ax.set_xlim(0, max(self.steps, 1.25 * rows[-1]["step"]))
         for name in ("loss", "chance", "alignment", "uniformity"):
             _fill(getattr(self, name), steps, [row[name] for row in rows])
-        for text, name in zip(self.names, ("alignment", "uniformity"), strict=False):
+        for text, name in zip(self.names, ("alignment", "uniformity"), strict=True):
             text.set(text=f" {name} " if rows else "", y=rows[-1][name] if rows else 0)
         looked = [row["step"] for row in measured]
         _fill(self.rank, looked, [row["effective_rank"] for row in measured])
         if self.measures_knn:
             _fill(self.knn, looked, [row["knn"] for row in measured], low=0.0, high=1.0)
-        for name, line in self.numbers.items():
-            ends = {"low": 0.0, "high": 1.0} if BY_NAME[name].unit == "share" else {}
-            _fill(line, looked, [row[name] for row in measured], **ends)
         temperatures = [_temperature(row) for row in rows]
         _fill(self.temperature, steps, temperatures)
-        if self.without is not None:
-            none = bool(rows) and all(map(math.isnan, temperatures))
-            self.without.set_text("this loss has none" if none else "")
+        none = bool(rows) and all(map(math.isnan, temperatures))
+        self.without.set_text("this loss has none" if none else "")
         if positions is not None and self.points is not None:
             self.points.update(positions)
         self._mark(changes)
@@ -214,8 +189,7 @@ class LabFigure:
 
     def _beside_chance(self) -> tuple[float, str]:
         """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
-        chance = () if self.chance is None else self.chance.get_ydata()
-        known = [value for value in chance if math.isfinite(value)]
+        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
         low, high = self.charts[0].get_ylim()
         if known and (known[-1] - low) / (high - low) < 0.6:
             return 0.98, "top"
@@ -256,7 +230,6 @@ class LabFigure:
             f"uniformity from {first['uniformity']:.2f} to {final['uniformity']:.2f}",
         ]
         looked = {"effective_rank": ("effective rank", ".1f"), "knn": ("kNN accuracy", ".2f")}
-        looked |= {name: (BY_NAME[name].label, ".3g") for name in self.numbers}
         for name, (words, form) in looked.items():
             values = [row[name] for row in measured if not math.isnan(row[name])]
             if values:
@@ -266,16 +239,6 @@ class LabFigure:
         turned = ", ".join(f"{_in_full(name, value)} at step {step:,}" for step, name, value in changes)
         turned = f"; changed on the way: {turned}" if turned else ""
         return f"Charts of a run, {final['step']:,} steps: {'; '.join(said)}{turned}; and a map of a sample."
-
-
-def demand_shown(names: Sequence[str]) -> None:
-    """Raises ValueError where these are no one to five charts that there are."""
-    known = (*CHARTS, *NUMBERS)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"charts has {name!r}, but must be of {'; '.join(known)}")
-    if not 1 <= len(names) <= len(CHARTS):
-        raise ValueError(f"charts has {len(names)}, but one to {len(CHARTS)} fit beside the map")
 
 
 # ---- runs side by side -------------------------------------------------------------------------------------
@@ -388,7 +351,7 @@ def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
 
 
 def _fill(
-    line: Line2D | None,
+    line: Line2D,
     steps: Sequence[float],
     values: Sequence[float],
     low: float | None = None,
@@ -396,10 +359,8 @@ def _fill(
 ) -> None:
     """Set a line's points, and let its axis grow, by more than is needed, where they lie outside.
 
-    - line: None = it is not shown; low, high: what the axis need not go beyond
+    - low, high: what the axis need not go beyond
     """
-    if line is None:
-        return
     line.set_data(steps, values)
     known = [value for value in values if math.isfinite(value)]
     if not known:

@@ -15,7 +15,7 @@ from torch import nn
 from clutils import figures, training
 from clutils.course.lab.choices import FOLDER, ITS_OWN, OWN, Choices
 from clutils.course.lab.dials import Dials, check
-from clutils.course.lab.figures import NUMBERS, LabFigure
+from clutils.course.lab.figures import LabFigure
 from clutils.course.lab.runs import LabRun, watched
 from clutils.course.lab.thread import Following, Screen, first_charts
 from clutils.course.live import beside_cells
@@ -175,7 +175,7 @@ class Lab(W.VBox):
                 self.error.say()
                 self.screen.say(f"Loading {self.choices.data_name or 'the data'} …")
                 record = self._built()
-                self.screen.show(first_charts(record, self.choices.shown))
+                self.screen.show(first_charts(record))
                 self._begin(record)
         except BaseException:
             self._training(self._trains())
@@ -276,20 +276,20 @@ class Lab(W.VBox):
             return
         with contextlib.suppress(ValueError, OSError):  # what can't be is said at the start
             record = self._built()
-            self.screen.show(first_charts(record, self.choices.shown))
+            self.screen.show(first_charts(record))
             shown = self.choices.data_name or "your own data"  # the menus may move on
             self.screen.say(f"Not started. Shown: {shown}, by the encoder before its first step.", record)
 
     # ---- a start ---------------------------------------------------------------------------------------
 
     def _built(self) -> LabRun:
-        name, shown = self.choices.data_name, self.choices.shown
+        name = self.choices.data_name
         run = self.choices.run(name, self.dials.values())
         shorter = training.shorten(run)
         self.note.value = below(shorter, MUTED) if shorter else ""
         method, loss = self.menus["method"].value, type(run.loss).__name__
         title = f"{len(self.runs) + 1}: {method}, {loss}, {name or OWN}, seed {run.settings.seed}"
-        return watched(run, title, name, numbers=[NUMBERS[chart] for chart in shown if chart in NUMBERS])
+        return watched(run, title, name)
 
     def _begin(self, record: LabRun) -> None:
         """Train it, where the panel still is: its cell may have been run again while it loaded."""

@@ -1,6 +1,5 @@
 """A run of the lab: its background, its periodic evaluation, and the settings changed while it trained."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,12 +112,11 @@ class LabRun:
         return name, before
 
 
-def watched(run: Run, title: str, data_name: str | None, numbers: Iterable[str] = ()) -> LabRun:
+def watched(run: Run, title: str, data_name: str | None) -> LabRun:
     """A run that is to train in the background, and be watched.
 
-    - numbers: of `measures.BY_NAME`, measured besides kNN accuracy and effective rank
     - data_name: of its set, as `data.load` has it; None for an object of the caller's own
     """
     source = getattr(run.data, "source", "your own data")
-    watcher = watching(run, data_name, numbers=numbers)
+    watcher = watching(run, data_name)
     return LabRun(title, run, Background(run, [watcher]), watcher, source)

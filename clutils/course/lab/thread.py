@@ -6,14 +6,14 @@ import html
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import ipywidgets as W
 import torch
 
 from clutils import data as datasets
 from clutils import figures, maps
-from clutils.course.lab.figures import CHARTS, LabFigure
+from clutils.course.lab.figures import LabFigure
 from clutils.course.lab.runs import LabRun
 from clutils.course.live import LiveFigure
 from clutils.course.panels import MUTED, ErrorLine, below, hidden
@@ -183,11 +183,8 @@ class Following:
         return f"{', '.join(parts)}. {_numbers(self.record)}"
 
 
-def first_charts(record: LabRun, shown: Sequence[str] = CHARTS) -> LabFigure:
-    """The charts of a run at rest, before its first step, with what an untrained encoder is worth.
-
-    shown: as in `LabFigure`
-    """
+def first_charts(record: LabRun) -> LabFigure:
+    """The charts of a run at rest, before its first step, with what an untrained encoder is worth."""
     run, watcher = record.run, record.watcher
     seen, raw = watcher.look(run, free=True), watcher.raw()
     number = len(watcher.pictures)
@@ -200,7 +197,6 @@ def first_charts(record: LabRun, shown: Sequence[str] = CHARTS) -> LabFigure:
         watcher.pictures.class_names,
         watcher.measures_knn,
         f"PCA of {number} {'test ' if 'split test' in watcher.pictures.source else ''}images",
-        shown,
     )
     charts.update((), watcher.table.to_dict("records"), watcher.positions)
     return charts

@@ -52,27 +52,6 @@ def test_every_chart_holds_its_column():
     assert "effective rank (≤ 128)" in text
 
 
-def test_charts_are_shown_by_choice_in_their_places_and_the_others_are_not_there():
-    picture = filled(shown=("loss", "RankMe", "linear probe"))
-    looked = [{**row, "rankme": 20.0 + row["step"], "probe": 0.9} for row in LOOKED]
-    picture.update(ROWS, looked, at(0), [(10, "temperature", 0.5)])
-    assert list(picture.numbers["rankme"].get_ydata()) == [20.0, 60.0]
-    assert picture.knn is picture.temperature is picture.alignment is None
-    titles = [ax.get_title("left") or ax.get_title() for ax in picture.charts]
-    assert titles == ["loss (dashed: chance)", "RankMe", "linear probe"]
-    assert picture.numbers["probe"].axes.get_ylim() == (0, 1)
-    assert picture.numbers["rankme"].axes.get_ylim()[1] >= 60
-    assert "RankMe from 20 to 60" in figures.alt(picture.figure)
-    assert [places.bounds for ax in filled().charts[:3] if (places := ax.get_position())] == [
-        places.bounds for ax in picture.charts if (places := ax.get_position())
-    ]
-    alone = LabFigure(100, shown=("NESum",))
-    alone.update(ROWS, [{**LOOKED[0], "nesum": math.nan}], None, [(10, "temperature", 0.5)])
-    for wrong, said in (((), "charts has 0"), (("loss", "sloss"), "'sloss', but must be of loss")):
-        with pytest.raises(ValueError, match=said):
-            LabFigure(100, shown=wrong)
-
-
 def test_everything_shown_lies_inside_its_axes_however_far_it_went():
     picture = filled()
     wild = [

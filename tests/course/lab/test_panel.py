@@ -16,7 +16,6 @@ from clutils.course import lab as lesson
 from clutils.course import live
 from clutils.course.lab import panel as module
 from clutils.course.lab import thread
-from clutils.course.lab.figures import CHARTS
 from clutils.course.live import beside_cells
 from clutils.training import saved, watcher
 from clutils.training.background import Background
@@ -631,20 +630,3 @@ def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
     assert offered == list(methods.catalogue("pictures"))  # what does not fit is not offered
     lab.reset()
     assert (lab.menus["data"].value, lab.menus["method"].value) == ("graphs:motifs", "graphcl")
-
-
-def test_the_charts_are_chosen_and_what_they_show_is_measured_and_six_are_refused():
-    lab = made()
-    assert lab.menus["charts"].value == CHARTS
-    lab.menus["charts"].value = ("loss", "kNN accuracy", "RankMe", "few-label probe")
-    assert lab.start().wait(LONG) and shown(lab) == ""
-    table = lab.current.watcher.table
-    assert {"rankme", "few"} <= set(table) and table["rankme"].iloc[-1] > 1
-    lines = lab.screen.charts.numbers
-    assert list(lines["rankme"].get_ydata()) == table["rankme"].tolist() and set(lines) == {"rankme", "few"}
-    lab.menus["charts"].value = (*CHARTS, "RankMe")
-    with pytest.raises(ValueError, match="charts has 6, but one to 5 fit beside the map"):
-        lab.start()
-    assert "charts has 6" in shown(lab)
-    lab.reset()
-    assert lab.menus["charts"].value == CHARTS
