@@ -362,11 +362,6 @@ def _configuration(path: Path) -> dict[str, Any]:
             raise ValueError(f"{path} describes no run: it has no {name!r}")
         if not isinstance(found[name], kind | (None if name in OWN else kind)):
             raise ValueError(f"{path} describes no run: its {name!r} is {found[name]!r}")
-    loss, own = found["loss"] or {"name": "", "settings": {}}, found.get("method_settings") or {}
-    if not (
-        isinstance(loss.get("name"), str) and isinstance(loss.get("settings"), dict) and isinstance(own, dict)
-    ):
-        raise ValueError(f"{path} describes no run: its settings of loss or method are no table")
     return found
 
 

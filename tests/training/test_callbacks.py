@@ -3,11 +3,14 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
 
 from clutils import training
+from clutils.training import saved
 from clutils.training.background import Background
-from tests.runs import same, small, weights
+from tests.runs import past, same, small, weights
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 
@@ -28,7 +31,7 @@ class Diary:
         self.said.append(f"{self.name} after {run.steps_done}")
 
 
-@pytest.mark.parametrize("way", ["finish", "train", "background"])
+@pytest.mark.parametrize("way", ["finish", "background"])
 def test_each_is_called_at_its_moments_and_the_last_of_the_list_ends_first(way):
     said: list[str] = []
     callbacks = [Diary("a", said), Diary("b", said), lambda run: said.append(f"f {run.steps_done}")]
@@ -66,10 +69,14 @@ def test_what_is_no_callback_is_refused_before_the_first_step(wrong, said):
 
 
 def test_a_run_is_the_same_to_the_bit_with_all_of_them_and_its_folder_resumes_it(tmp_path):
-    run = small(steps=4, data="digits", batch_size=32)
-    watcher = training.watching(run, "digits", numbers=("rankme",), every=2, folder=tmp_path)
+    settings = {"steps": 4, "data": "digits", "method": "moco", "precision": "bfloat16"}
+    run, random, looked = small(**settings), torch.get_rng_state(), ("rankme", "lidar", "probe")
+    watcher = training.watching(run, "digits", numbers=looked, every=2, folder=tmp_path)
     run.finish([watcher, training.Checkpoints(tmp_path, every=3)], progress=False)
-    bare = small(steps=4, data="digits", batch_size=32).finish(progress=False)
+    assert torch.equal(torch.get_rng_state(), random) and run.encoder.training
+    bare = small(**settings).finish(progress=False)
+    steps = saved.taken(past(run)).reset_index(drop=True)[list(past(bare))]
+    pd.testing.assert_frame_equal(steps, past(bare), check_dtype=False, rtol=0, atol=0)
     resumed = training.resume(tmp_path)
     assert same(weights(run), weights(bare)) and same(weights(resumed), weights(run)) and resumed.done
     assert run.history["rankme"].notna().tolist() == [True, False, True, False, True]  # row 0 is the first

@@ -2,14 +2,13 @@
 
 import math
 
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from clutils import data, encoders, losses, measures, methods, report, training
 from clutils.training import saved, watcher
-from tests.runs import DIGITS, advance, past, same, small, weights
+from tests.runs import DIGITS, advance, past, same, small
 
 WHOLE = data.load("digits", limit=310)
 GALLERY, JUDGED = WHOLE.subset(slice(0, 210)), WHOLE.subset(slice(210, 310))
@@ -26,20 +25,6 @@ def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
     for name in measures.BY_NAME:
         value = seen.numbers[name]
         assert value == pytest.approx(checked[name], abs=1e-9), name
-
-
-def test_a_run_is_to_the_bit_the_same_with_looks_and_without():
-    settings = {"method": "moco", "precision": "bfloat16"}
-    looked, names = small(**settings), ("rankme", "lidar", "knn", "probe", "few")
-    watching, random = training.Watcher(JUDGED, GALLERY, numbers=names), torch.get_rng_state()
-    for _ in range(3):
-        looked.looks[looked.steps_done] = dict(watching.look(looked).numbers)
-        looked.step()
-    assert torch.equal(torch.get_rng_state(), random) and looked.encoder.training
-    straight = advance(small(**settings), 3)
-    assert same(weights(looked), weights(straight))
-    steps = saved.taken(past(looked)).reset_index(drop=True)[list(past(straight))]
-    pd.testing.assert_frame_equal(steps, past(straight), check_dtype=False, rtol=0, atol=0)
 
 
 def test_looks_are_columns_of_the_history_and_come_back_with_the_run(tmp_path):

@@ -350,15 +350,6 @@ def test_progress_shows_the_loss_and_its_chance_level_on_stdout_alone(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_train_is_run_and_step_and_calls_back_after_each(capsys):
-    calls = []
-    run = training.train(
-        data=DIGITS, batch_size=32, steps=4, callbacks=[lambda run: calls.append(run.steps_done)]
-    )
-    assert calls == [1, 2, 3, 4]
-    assert same(weights(run), weights(advance(small(steps=4), 4)))
-
-
 def test_fast_shortens_train_and_says_so(monkeypatch, capsys):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     assert training.fast()

@@ -116,18 +116,6 @@ def test_a_disk_that_fills_up_is_one_line_and_code_1_and_the_last_checkpoint_sta
     assert same(weights(whole), weights(training.resume(tmp_path / "checkpoint.pt")))
 
 
-def test_a_truncated_checkpoint_is_one_line_and_code_1_and_is_left_as_it_is(tmp_path, capsys):
-    assert command_line.main([*TRAIN, "--steps", "2", "--out", str(tmp_path)]) == 0
-    checkpoint = tmp_path / "checkpoint.pt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-1000])
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    capsys.readouterr()
-    assert command_line.main(["train", "--resume", "--steps", "4", "--out", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"clutils: resume: {checkpoint} is damaged") and said.count("\n") == 1
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 def test_an_interrupt_while_the_weights_move_ends_the_run_after_that_step_and_not_within_it(
     tmp_path, capsys, request
 ):
