@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 from clutils.commands import book, check, data, doctor, lab, map, ruler, train
-from clutils.commands.arguments import BadUsage, Parser, adding, demand_present, say, unknown
+from clutils.commands.arguments import BadUsage, Parser, adding, demand_values, say, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             getattr(sys, name).reconfigure(errors="replace")
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
-        demand_present(typed)
+        demand_values(typed)
         options, rest = _parser().parse_known_args(typed)  # which asks the library for its names
         options.typed = typed
         if rest and options.command is not lab.lab:

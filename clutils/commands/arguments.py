@@ -17,12 +17,6 @@ Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}  # values that are no Python literals
 SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
 
-GONE = {  # (command, word) -> what is there in its place
-    ("train", "--minutes"): "use --steps",
-    ("train", "--log"): "history.csv has a row a step; a callback of training.train can log it elsewhere",
-    ("explore", "explore"): "python -m clutils.explorers writes the pages",
-}
-
 
 class BadUsage(Exception):
     """Bad usage of the command line: exit code 2."""
@@ -84,11 +78,8 @@ def adding(parser: Parser) -> Add:
     return add
 
 
-def demand_present(arguments: Sequence[str]) -> None:
-    """Raise BadUsage on a command or an option that earlier versions had."""
-    for word in (argument.partition("=")[0] for argument in arguments):
-        if instead := GONE.get((arguments[0], word)):
-            raise BadUsage(f"{word} is gone: {instead}")
+def demand_values(arguments: Sequence[str]) -> None:
+    """Raise BadUsage on an option whose value is --."""
     for argument in arguments:
         if argument.startswith("--") and argument.endswith("=--"):  # of which argparse makes a list
             raise BadUsage(f"{argument}: -- is no value")

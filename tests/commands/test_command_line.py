@@ -92,9 +92,6 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--queue", "4096"], "did you mean --method moco --method-set queue_size=...?"),
         ([*TRAIN, "--steps", "many"], "'many'"),
         ([*TRAIN, "--steps", "3", "--epochs", "3"], "not allowed with"),
-        ([*TRAIN, "--minutes", "3"], "--minutes is gone: use --steps"),
-        ([*TRAIN, "--log=wandb"], "--log is gone: history.csv has a row a step"),
-        (["explore", "circle"], "explore is gone: python -m clutils.explorers writes the pages"),
         ([*TRAIN, "--checkpoint-every", "0"], "whole number from 1"),
         ([*TRAIN, "--loss", "Nope"], "NTXent, Regression, SupCon"),
         ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
@@ -365,13 +362,24 @@ def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path, monk
 # ---- data --------------------------------------------------------------------------------------------------
 
 
-def test_a_set_is_described(capsys):
-    assert run("data", "digits") == 0
-    said = capsys.readouterr().out
-    assert "images    1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n" in said
-    counts = re.findall(r"^label +(\d+) +([\d,]+) ", said, re.MULTILINE)
-    assert [int(label) for label, _ in counts] == list(range(10))
-    assert sum(int(count.replace(",", "")) for _, count in counts) == 1352
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("digits", "images    1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n"),
+        ("nodes:karate", "34, float32 (1, V, 1 + F + V) = (1, 34, 69), attributes of a node: 34"),
+        ("graphs:motifs", "graphs    600, float32"),
+        ("sentences:topics", "int64 (N, L) = (2253, 24), words: 24"),
+        ("vectors:wine", "vectors   133, float32 (N, D) = (133, 13), numbers: 13"),
+    ],
+)
+def test_a_set_is_described(capsys, name, said):
+    assert run("data", name) == 0
+    printed = capsys.readouterr().out
+    counts = re.findall(r"^label +(\d+) +([\d,]+) ", printed, re.MULTILINE)
+    whole = data.load(name)
+    assert said in printed and ("masks" in printed) == (name == "digits")  # of images alone
+    assert [int(count.replace(",", "")) for _, count in counts] == whole.labels.bincount().tolist()
+    assert [int(label) for label, _ in counts] == [*range(len(counts))]
 
 
 def test_a_folder_is_described_with_its_size(capsys, shared):

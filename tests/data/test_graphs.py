@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse
 import torch
 
-from clutils import __main__ as command_line
 from clutils import data, training
 from clutils.data.graphs import MOTIF_EDGES, PLANETOID_PARTS, TU, packed, unpacked
 
@@ -247,13 +246,6 @@ def test_a_directed_graph_or_a_loop_is_refused_with_what_mends_it(change, said):
 def test_an_edge_that_a_graph_has_twice_counts_once():
     twice = data.graphs.adjacency_of(nx.MultiGraph([*PATH, *PATH]))
     assert torch.equal(twice, data.graphs.adjacency_of(nx.Graph(PATH)))
-
-
-def test_the_command_describes_graphs_and_nodes(capsys):
-    assert command_line.main(["data", "nodes:karate"]) == 0
-    assert "34, float32 (1, V, 1 + F + V) = (1, 34, 69), attributes of a node: 34" in capsys.readouterr().out
-    assert command_line.main(["data", "graphs:motifs"]) == 0
-    assert "graphs    600, float32" in capsys.readouterr().out
 
 
 # ---- one's own ---------------------------------------------------------------------------------------------

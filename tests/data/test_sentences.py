@@ -195,12 +195,6 @@ def test_two_lines_are_refused_before_training(tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_command_describes_them(capsys):
-    assert command_line.main(["data", "sentences:topics"]) == 0
-    said = capsys.readouterr().out
-    assert "int64 (N, L) = (2253, 24), words: 24" in said and "async" in said
-
-
 def test_columns_and_length_are_those_asked_for_behind_the_path(tmp_path):
     file = tmp_path / "own.tsv"
     file.write_text("1\tthe cat sat on the mat\tpets\n2\ttea is hot\tdrinks\n", "utf-8")

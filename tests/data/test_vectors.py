@@ -14,7 +14,6 @@ import scipy.sparse
 import sklearn.datasets
 import torch
 
-from clutils import __main__ as command_line
 from clutils import data, training, views
 from clutils.data import downloads, vectors
 
@@ -592,14 +591,6 @@ def test_labels_of_one_column_a_class_or_in_another_order_are_refused_beside_a_d
     for index in ([1, 0], ["1", "0"]):
         with pytest.raises(ValueError, match=r"in another order: labels\.loc\[table\.index\]"):
             data.vector_set(frame, pd.Series([0, 1], index=index))
-
-
-def test_the_command_line_describes_vectors(tmp_path, numbers, capsys):
-    np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
-    assert command_line.main(["data", f"vectors:array:{tmp_path / 'b.npz'}"]) == 0
-    said = capsys.readouterr().out
-    assert "vectors   6, float32 (N, D) = (6, 4), numbers: 4" in said and "masks" not in said
-    assert "label   2        2  z" in said and "b.npz" in said
 
 
 ROWS = """size;colour;glad;age;label
