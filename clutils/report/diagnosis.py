@@ -30,6 +30,7 @@ NEXT = {
     OPEN: "Give more images with labels, or compare it with another file (python -m clutils check A B).",
 }
 HAS_NEGATIVES = "Its loss has negatives: check its labels and positives, and try a lower learning rate."
+BARELY = "Train longer, or with views that keep what these classes differ in; else raw pixels do as well."
 NEXT_OF_LINE = {  # where a line alone is worth a look, by its name
     "input": NEXT[FED],
     "classes": "Give labels that describe the images, and test images that are not among the labelled ones.",
@@ -271,14 +272,18 @@ def healthy(f: Facts) -> Diagnosis | None:
         return None
     by_luck = interval(max(f.own), f.compared or 1)[0] <= (f.chance or 0.0)  # its accuracy
     if beats_fresh_weights(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and not by_luck):
-        at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
-        says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
+        at, name = (1, "probe") if by[1] > by[0] and by[0] < CERTAIN else (0, "kNN")  # one along a series
+        barely = _barely_above_pixels(f)
+        says = "Learned, but hardly more than raw pixels show" if barely else "Healthy"
+        says += f": its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
         says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
-        if f.raw[at] >= f.own[at]:
-            says += ", which is no lower"
+        if f.raw[at] >= f.own[at] and not barely:
+            says += ", which is no lower: these classes are easy"
         if not beats_fresh_weights(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
+        if barely:
+            return Diagnosis(OPEN, LOOK, f"{says}.", advice=BARELY)
         return Diagnosis(HEALTHY, GOOD, f"{says}.")
     if _easy(f):
         says = f"Healthy: kNN {f.own.knn:.0%}, fresh weights {f.untrained.knn:.0%}; these classes are "
@@ -297,8 +302,10 @@ def diagnose(f: Facts) -> Diagnosis:
     if why := undecided(f):
         return Diagnosis(OPEN, UNKNOWN, f"Not known: {why}.")
     loud = [line for line in lines(f, {}) if line.level in (LOOK, BROKEN)]
-    if (found is None or found.level == GOOD) and loud:
+    if (found is None or found.level == GOOD or found.name == OPEN) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
+        if found is not None and found.name == OPEN and worst.level == LOOK:
+            return found
         beside = f" {found.says}" if found is not None and worst.level == LOOK else ""
         numbers = "" if re.search(r"\d", worst.says) else f" ({worst.value}.)"
         says = f"{worst.says}{numbers}{beside}"
@@ -372,6 +379,14 @@ def _easy(f: Facts) -> bool:
     if by is None or f.own is None or f.untrained is None or (f.chance or 0) >= EASY:
         return False
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
+
+
+def _barely_above_pixels(f: Facts) -> bool:
+    """True where neither kNN nor probe is above raw pixels by more than luck, and those left room for it."""
+    if f.own is None or f.raw is None or max(f.raw) >= EASY:
+        return False
+    pairs = zip(f.own, f.raw, strict=True)
+    return all(own - raw < CERTAIN * _error(own, raw, f) for own, raw in pairs)
 
 
 def margin(own: Row, fresh: Row, f: Facts) -> int:
@@ -470,7 +485,8 @@ def classes(f: Facts) -> Told | None:
     if f.untrained is not None:
         value += f"; up to {margin(f.own, f.untrained, f)} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
-        says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
+        says = f"{f.copies:.0%} of the test images are among the labelled ones, the same or nearly so (saved "
+        says += "again, scaled or brightened): accuracies are too high."
         return LOOK, value, says
     if _labels_wrong(f):
         says = f"All at chance ({f.chance:.0%}) or below: labels and images do not seem to belong together."
@@ -478,6 +494,8 @@ def classes(f: Facts) -> Told | None:
     if found := other_classes(f) or half_trained(f):
         where = "Below" if max(z_scores(f) or (0.0,)) <= -CERTAIN else "Not above"
         return found.level, value, f"{where} fresh weights by more than luck."
+    if (found := healthy(f)) and found.level == LOOK:
+        return LOOK, value, "Hardly above raw pixels."
     return GOOD if beats_fresh_weights(f) or _easy(f) else UNKNOWN, value, ""
 
 

@@ -43,7 +43,7 @@ class Facts:
     - of_texts: τ was learned, as CLIP's and SigLIP's, whose negatives are texts
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `compared` test images and 500
       labelled ones; untrained is the better of fresh weights as made and with settled statistics
-    - copies: share of test images among the labelled
+    - copies: share of test images among the labelled, the same or saved again, scaled or brightened
     - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
     - others: what no rule reads
     """

@@ -41,6 +41,11 @@ def gaps(now, half):
 SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
     ({}, HEALTHY, GOOD, "Healthy: its kNN accuracy is 60%, that of fresh weights 30%."),
     ({"untrained": Row(0.59, 0.5)}, HEALTHY, GOOD, "its probe accuracy is 65%, that of fresh weights 50%."),
+    # learned, and of no use beside raw pixels, unless these leave no room
+    ({"raw": Row(0.58, 0.63)}, OPEN, LOOK, "hardly more than raw pixels show: its kNN .* 60%.* 58%"),
+    ({"raw": Row(0.95, 0.96)}, HEALTHY, GOOD, "raw pixels 95%, which is no lower: these classes are easy"),
+    ({"raw": Row(0.58, 0.3)}, HEALTHY, GOOD, "Healthy: its kNN"),
+    ({"raw": Row(0.58, 0.63), "first_direction": 0.7}, OPEN, LOOK, "Learned, but hardly more than raw"),
     ({"never_trained": True, "batches_seen": None}, NEVER, BROKEN, "counted 0 batches"),
     ({"plain_normalisations": True, "untrained": Row(0.6, 0.65)}, NEVER, BROKEN, "gains of its layer"),
     ({"plain_normalisations": True}, HEALTHY, GOOD, ""),  # kept as made, though classes were learned
