@@ -6,11 +6,13 @@ import io
 import os
 import tempfile
 import unicodedata
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 SIGN = b"clutils"  # in every page, table and image that the package writes
+ENDS = 1 << 20  # bytes at a file's beginning and end where its sign is looked for
 LOCKED_BY_A_FILE = os.name == "nt"  # it has no fcntl
 
 
@@ -56,11 +58,33 @@ def demand_writable(path: Path) -> None:
             raise OSError(f"there is no folder {path.parent}")
         with tempfile.TemporaryFile(dir=path.parent):
             pass
-        foreign = path.is_file() and path.stat().st_size and SIGN not in path.read_bytes()
+        foreign = path.is_file() and path.stat().st_size and not _signed(path)
     except OSError as error:
         raise ValueError(f"{path} can't be written: {error.strerror or error}") from error
     if foreign:
         raise ValueError(f"{path} is there already, and is no file of this package: choose another name")
+
+
+def _signed(path: Path) -> bool:
+    """True where this package wrote the file, by its first and last bytes: others may be of any size."""
+    with open(path, "rb") as file:
+        if SIGN in file.read(ENDS):
+            return True
+        file.seek(max(ENDS - len(SIGN), path.stat().st_size - ENDS))
+        return SIGN in file.read(ENDS + len(SIGN))
+
+
+def demand_one_reading(archive: zipfile.ZipFile, most: float) -> None:
+    """Raise ValueError on an .npz whose arrays unpack to more bytes than that, or of which two have one name.
+
+    Of two entries `x.npy`, or `x` and `X.npy`, readers take different ones.
+    """
+    entries = archive.infolist()
+    names = [entry.filename.lower().removesuffix(".npy") for entry in entries]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two arrays in it are called {printable(twice[0])[:80]!r}")
+    if (size := sum(entry.file_size for entry in entries)) > most:
+        raise ValueError(f"its arrays unpack to {size:,} bytes, and {most:,.0f} are the most")
 
 
 @contextlib.contextmanager

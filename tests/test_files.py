@@ -1,10 +1,15 @@
 """Atomic writes: what another process has under way stays, and a failure names the file."""
 
+import io
 import os
+import warnings
+import zipfile
 
+import numpy as np
 import pytest
 
-from clutils import files
+from clutils import data, files
+from clutils.training import noise_maps, saved
 
 
 def test_what_a_living_writer_has_under_way_is_left_alone(tmp_path):
@@ -35,6 +40,57 @@ def test_a_failure_says_that_something_was_kept_only_where_something_was(tmp_pat
     with pytest.raises(OSError, match=r"No space left on device \(what was there before is kept\)"):
         files.write_atomically(tmp_path / "run.pt", b"new")
     assert (tmp_path / "run.pt").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("where", [0, 3 << 20, (6 << 20) - 7])
+def test_whose_a_file_is_is_read_at_its_ends_however_large_it_is(tmp_path, where):
+    """A sign in the middle is not this package's: a file of terabytes is not read whole."""
+    path = tmp_path / "somebodys.html"
+    with open(path, "wb") as file:
+        file.truncate(6 << 20)
+        file.seek(where)
+        file.write(files.SIGN)
+    if where == 3 << 20:
+        with pytest.raises(ValueError, match="is no file of this package"):
+            files.demand_writable(path)
+    else:
+        files.demand_writable(path)
+
+
+def two_readings(path, entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of zipfile: the second one has the name of the first
+        for name, rows in entries:
+            np.lib.format.write_array(written := io.BytesIO(), rows)
+            archive.writestr(name, written.getvalue())
+    return path
+
+
+TWICE = {
+    "the same name": ["vectors.npy", "vectors.npy"],
+    "another case": ["vectors.npy", "VECTORS.npy"],
+    "without its suffix": ["vectors", "vectors.npy"],
+}
+
+
+@pytest.mark.parametrize("names", TWICE.values(), ids=TWICE)
+def test_arrays_that_two_readers_would_find_differently_are_refused(tmp_path, names):
+    rows = np.zeros((4, 2)), np.ones((4, 2))
+    path = two_readings(tmp_path / "own.npz", zip(names, rows, strict=True))
+    for read in (lambda p: data.load(f"vectors:array:{p}"), noise_maps.load, saved._map):
+        with pytest.raises(ValueError, match=r"own\.npz.*two arrays in it are called 'vectors'"):
+            read(path)
+
+
+def test_arrays_that_unpack_to_gigabytes_are_refused_before_they_are(tmp_path, monkeypatch):
+    for module, name in ((data.tables, "UNPACKED"), (noise_maps, "MOST"), (saved, "MOST")):
+        monkeypatch.setattr(module, name, 1e5)
+    path = two_readings(tmp_path / "own.npz", [("vectors.npy", np.zeros((200, 100)))])
+    for read in (lambda p: data.load(f"vectors:array:{p}"), noise_maps.load, saved._map):
+        with pytest.raises(ValueError, match="unpack to 160,128 bytes, and 100,000 are the most"):
+            read(path)
+    np.savez(path, vectors=np.random.default_rng(0).normal(size=(200, 100)))
+    assert len(data.load(f"vectors:array:{path}")) == 200  # of its own size it may be any
 
 
 def test_a_name_that_is_no_utf_8_is_written_with_a_backslash(tmp_path):

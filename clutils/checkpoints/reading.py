@@ -23,6 +23,7 @@ import _compat_pickle
 import argparse
 import collections
 import contextlib
+import json
 import pickletools
 import stat
 import tarfile
@@ -567,16 +568,34 @@ def _load(path: Path, mapped: bool) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
 
 
+def _refuse_twice(header: bytes, path: Path) -> None:
+    """Raise Refused where a .safetensors header has one name twice: readers take different ones."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(names := dict(found)) < len(found):
+            twice = next(
+                name for name, count in collections.Counter(n for n, _ in found).items() if count > 1
+            )
+            raise Refused(f"{path} is a .safetensors file with two readings: {twice[:80]!r} is in it twice")
+        return names
+
+    with contextlib.suppress(
+        json.JSONDecodeError, UnicodeDecodeError, RecursionError
+    ):  # the library says what is wrong
+        json.loads(header, object_pairs_hook=pairs)
+
+
 def _safetensors(path: Path) -> dict[str, torch.Tensor]:
     """name -> tensor, mapped from the disk."""
     from safetensors import SafetensorError, safe_open
 
     with path.open("rb") as raw:
         header = int.from_bytes(raw.read(8), "little")
-    if header > PROGRAM_BYTES:
-        raise Refused(
-            f"{path} is no .safetensors file that is opened here: its header claims {header:,} bytes"
-        )
+        if header > PROGRAM_BYTES:
+            raise Refused(
+                f"{path} is no .safetensors file that is opened here: its header claims {header:,} bytes"
+            )
+        _refuse_twice(raw.read(header), path)
     try:
         with safe_open(path, framework="pt") as file:
             if len(file.keys()) > TENSORS:

@@ -1,8 +1,11 @@
 """Image folders, as `torchvision.datasets.ImageFolder` finds them, with splits and masks, read by Pillow."""
 
+import contextlib
+import math
 import os
 import random
 import re
+import threading
 import unicodedata
 import warnings
 from collections import Counter
@@ -43,6 +46,8 @@ SIGNS = re.compile(  # how images of any name begin
     rb"\x89PNG|\xff\xd8\xff|GIF8|BM....\0\0\0\0|RIFF....WEBP|II\*\0|MM\0\*|....ftyp(avif|hei|mif)", re.DOTALL
 )
 ROOM = 4e9  # bytes that images may take when no `size` was asked for
+LARGE = 16e6  # pixels of an image from which on one is decoded at a time, and made small before all else
+ALONE = threading.Lock()
 DEPTHS = (8, 10, 12, 14)  # bits that a 16-bit file may hold in fact
 DARK = 64  # of 255: 16-bit colours of which nothing is brighter hold 14 bits or fewer
 SOME = 1000  # files of all splits, spread over them, whose depth is looked at
@@ -562,16 +567,18 @@ def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.nda
 
     white: of grey images of 16 bits; halved: of colours of 16 bits Pillow reads the upper 8.
     """
-    with _image_in(file) as image:
+    with _image_in(file) as image, ALONE if math.prod(image.size) > LARGE else contextlib.nullcontext():
         halved = not image.mode.startswith("I") and any(";16" in str(tile[3]) for tile in image.tile)
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
-        upright, most = _eight_bits(ImageOps.exif_transpose(image), white)
-        return (
-            np.asarray(_cut(_rgb(upright), size, Image.Resampling.BICUBIC)).transpose(2, 0, 1),
-            most,
-            halved,
-        )
+        upright: Image.Image = image
+        ImageOps.exif_transpose(upright, in_place=True)  # without a copy where it stands upright
+        upright, most = _eight_bits(upright, white)
+        if size is not None and math.prod(upright.size) > LARGE:  # no second one in full size
+            upright = upright if upright.mode in ("L", "RGB", "RGBA", "LA") else upright.convert("RGBA")
+            upright = upright.reduce(max(1, min(upright.size) // (4 * size)))
+        cut = _cut(_rgb(upright), size, Image.Resampling.BICUBIC)
+        return np.asarray(cut).transpose(2, 0, 1), most, halved
 
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:
@@ -602,7 +609,10 @@ def _eight_bits(image: Image.Image, white: int) -> tuple[Image.Image, int | None
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise ValueError(f"its values ({image.mode}) are not 8 or 16 bits")
-    return Image.fromarray(np.rint(values * (255 / white)).astype(np.uint8)), int(values.max())
+    grey = np.empty(values.shape, np.uint8)
+    for row, found in zip(grey, values, strict=True):  # row by row: a scan as float64 has gigabytes
+        row[:] = np.rint(found * (255 / white))
+    return Image.fromarray(grey), int(values.max())
 
 
 def _rgb(image: Image.Image) -> Image.Image:

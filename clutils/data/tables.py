@@ -21,6 +21,7 @@ from torch import Tensor
 
 from clutils.data.labels import SIGNS, as_array, codes_of, names_of_splits
 from clutils.data.sets import VectorSet, asked, own_file, shortlist, text_of
+from clutils.files import demand_one_reading
 from clutils.settings import did_you_mean, one_of, within
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ PARTS = re.compile(r"(?i)split|fold|partition|subset|(is_?)?(train|test|val)(ing
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
 MISSING_NAMES = ("", "nan", "NaN", "<NA>")  # 'none' and 'NA' may be names of classes
 MARKED = re.compile(r" *[+-]?[\d.,]*\d *")  # a number with marks, as 1,5 or 1.234,5
+UNPACKED = 2e9  # bytes that the arrays of an .npz may take, or twice its own
 MOST_VALUES = 64  # of a category
 MOST_ROWS = 10  # of a toy, whose categories need not repeat
 FEW = 100  # different whole numbers that may be classes
@@ -151,7 +153,7 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
     text = text_of(name, file)
     first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
     mark = delimiter_of(first)
-    rows = [line.split() if mark == r"\s+" else next(csv.reader([line], delimiter=mark)) for line in first]
+    rows = [line.split() for line in first] if mark == r"\s+" else fields(first, mark)
     named = bool(rows) and _is_heading(name, rows, label)
     # without index_col pandas would take the first field of longer lines as the row's name
     options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "index_col": False}
@@ -188,10 +190,18 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
 def delimiter_of(first: Sequence[str]) -> str:
     """The mark that parts columns: the first two lines have equally many by it, more than one; or blanks."""
     for mark in "\t;,":
-        widths = {len(row) for row in csv.reader(first, delimiter=mark)}
+        widths = set(map(len, fields(first, mark)))
         if len(widths) == 1 and widths != {1}:
             return mark
     return next((mark for mark in ",;\t" if first and mark in first[0]), r"\s+")
+
+
+def fields(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """The fields of lines that this mark parts. Raises ValueError where one is too long for a table."""
+    try:
+        return list(csv.reader(lines, delimiter=mark))
+    except csv.Error as error:
+        raise ValueError(f"its first lines, {lines[0][:60]!r}, are no rows of a table: {error}") from error
 
 
 def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None) -> Table:
@@ -352,6 +362,7 @@ def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, l
             stored: Any = np.load(opened, allow_pickle=False)
             if isinstance(stored, np.ndarray):
                 return stored, None, []
+            demand_one_reading(stored.zip, max(UNPACKED, 2 * file.stat().st_size))
             found = {key: _plain(key) for key in stored.files}
             vectors = [key for key, plain in found.items() if plain in VECTORS]
             labels = [key for key, plain in found.items() if plain in LABEL_COLUMNS]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clutils.training.run import Run
 
 FILE = "noise_maps.npz"  # in a run's folder
+MOST = 2**30  # bytes of it, unpacked
 WATCHED, MOMENTS = 8, 20  # how many images are in it, and how many times along the run
 
 
@@ -59,8 +60,9 @@ def load(path: str | Path) -> NoiseMaps:
         raise FileNotFoundError(f"noise_maps.load: there is no file {path}")
     try:
         with np.load(path, allow_pickle=False) as file:
+            files.demand_one_reading(file.zip, MOST)
             parts = {name: file[name] for name in ("steps", "pictures", "scale", "mean")}
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"noise_maps.load: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
     return NoiseMaps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)

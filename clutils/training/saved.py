@@ -381,8 +381,7 @@ def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 def _map(path: Path) -> Map:
     try:
         with zipfile.ZipFile(path) as archive:
-            if (size := sum(entry.file_size for entry in archive.infolist())) > MOST:
-                raise ValueError(f"it has {size:,} bytes, but a map at most {MOST:,}")
+            files.demand_one_reading(archive, MOST)
         with np.load(path, allow_pickle=False) as kept:
             positions, labels = kept["positions"], kept["labels"]
             names, step = tuple(map(str, kept["class_names"])), int(kept["step"])

@@ -135,6 +135,13 @@ def header(**entry: object) -> bytes:
     return struct.pack("<Q", len(text)) + text + b"\0" * 64
 
 
+def of_two_readings() -> bytes:
+    """A header in which one name has two types: the library takes the last one, other readers the first."""
+    entry = '"convolutions.0.weight": {{"dtype": "{}", "shape": [16], "data_offsets": [0, 64]}}'
+    text = f"{{{entry.format('F32')}, {entry.format('I32')}}}".encode()
+    return struct.pack("<Q", len(text)) + text + b"\0" * 64
+
+
 def legacy(value: object) -> bytes:
     return saved(value, _use_new_zipfile_serialization=False)
 
@@ -269,6 +276,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("float8_e4m3fn, which no encoder", lambda f: header(dtype="F8_E4M3", shape=[64], data_offsets=[0, 64])),
     ("no .safetensors file", lambda f: header(dtype="F1", shape=[16], data_offsets=[0, 64])),
     ("no .safetensors file", lambda f: header(shape="all")),
+    ("'convolutions.0.weight' is in it twice", lambda f: of_two_readings()),
     # what aims at a stand-in
     ("asks for 'os.system'", program(PARTIAL, named("os.system"), ONE, CALL)),
     ("something that it built", program(PARTIAL, named("builtins.int"), ONE, CALL, text("1"), ONE, CALL)),

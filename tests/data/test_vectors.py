@@ -433,6 +433,7 @@ TWELVE = "".join(f"{row} %,{row},{row % 2}\n" for row in range(12))
         ("a.csv", b"a b c\n1 2\n4 5 6\n", "the row '1 2' has fewer columns than 3"),
         ("a.csv", b"", r"pandas\.read_csv: No columns to parse"),
         ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
+        ("a.csv", b"1,2\n" + b"3" * 140_000 + b",4\n", "are no rows of a table: field larger than"),
         ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
         ("a.csv", "a,b\n1,2\n".encode("utf-16"), "is UTF-16, as Excel's .*save it as 'CSV UTF-8'"),
         ("a.csv", "a,größe\n1,2\n".encode("cp1252"), "Windows-1252, as Excel's .*save it as 'CSV UTF-8'"),
