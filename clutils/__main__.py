@@ -5,9 +5,12 @@ Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what
 when stopped from the keyboard; whatever went wrong is said in one line on stderr.
 """
 
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 from clutils.commands import book, check, data, doctor, lab, map, ruler, train
@@ -28,12 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.typed = typed
         if rest and options.command is not lab.lab:
             options.parser.error(f"unknown arguments {' '.join(rest)}{unknown(rest[0], options.parser)}")
-        return options.command(options, rest) if options.command is lab.lab else options.command(options)
+        code = options.command(options, rest) if options.command is lab.lab else options.command(options)
+        sys.stdout.flush()  # a full disk is said here, not by Python's last words
+        return code
     except KeyboardInterrupt:
         print("clutils: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # what we print to has read enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor complain when Python flushes
+        _print_nowhere()
         return 1
     except BadUsage as error:
         return _complain(error, 2)
@@ -43,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, 1)
     except MemoryError as error:
         return _complain(f"out of memory: {error}", 1)
+    except Exception as error:  # no command's words: where it arose is what a report of it needs
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(at.filename).name}, line {at.lineno}"
+        return _complain(f"a fault of this package, {type(error).__name__}: {error} ({where})", 1)
 
 
 def _parser() -> Parser:
@@ -53,10 +62,20 @@ def _parser() -> Parser:
     return parser
 
 
+def _print_nowhere() -> None:
+    """Drop what is left to print, so that Python does not complain when it flushes at its end."""
+    with contextlib.suppress(OSError, ValueError):  # a stdout that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(error: Exception | str, code: int) -> int:
     rank = os.environ.get("RANK", "0") if "TORCHELASTIC_RUN_ID" in os.environ else "0"
     of_all = isinstance(error, BadUsage | ValueError | FileNotFoundError)  # process 0 says it
     other = rank.isdecimal() and rank != "0"
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):  # the disk is full, which is what went wrong, or it was closed
+        _print_nowhere()
     if not (other and of_all):
         process = f"process {rank}: " if other else ""
         say(f"clutils: {process}{' '.join(str(error).split())}", sys.stderr)

@@ -23,6 +23,7 @@ from torch import Tensor
 from clutils.measures import Vectors, as_classes, unit_rows
 from clutils.settings import one_of, within
 
+SEEDS = 2**32 - 1  # the largest that scikit-learn takes
 THREADED = 1000  # points from which on a second thread makes t-SNE faster
 
 
@@ -45,6 +46,7 @@ def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str =
         perplexity = max(1.0, min(30.0, (len(z) - 1) / 3))
     within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
     one_of("tsne", "init", init, ("pca", "random"))
+    within("tsne", "seed", seed, 0, SEEDS, whole=True)
     if np.ptp(z, axis=0).max() < 1e-6:  # all in one place, where scikit-learn ends the process
         return np.zeros((len(z), 2), np.float32)
     z = np.pad(z, ((0, 0), (0, int(z.shape[1] == 1))))  # it wants two features
@@ -68,6 +70,7 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     z = _rows(z, "umap")
     within("umap", "neighbours", neighbours, 2, len(z) - 1, whole=True)
     within("umap", "min_distance", min_distance, 0, 1)
+    within("umap", "seed", seed, 0, SEEDS, whole=True)
     # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
     warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
     from umap import UMAP
@@ -133,6 +136,7 @@ def neg_tsne(
     within("neg_tsne", "negatives", negatives, 1, 10**4, whole=True)
     within("neg_tsne", "spectrum", spectrum, -1, 2)
     within("neg_tsne", "epochs", epochs, 1, whole=True)
+    within("neg_tsne", "seed", seed, 0, SEEDS, whole=True)
     start = torch.from_numpy(pca(z))
     y = (start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)).requires_grad_()
     draw, (i, j) = torch.Generator().manual_seed(seed), neighbour_pairs(z, neighbours)

@@ -308,6 +308,7 @@ def bootstrap(
         raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
     within("bootstrap", "confidence", confidence, 0, 1, open_below=True, open_above=True)
     within("bootstrap", "draws", draws, 1, whole=True)
+    within("bootstrap", "seed", seed, -(2**63), 2**63 - 1, whole=True)
     dice = torch.Generator().manual_seed(seed)
     means = torch.stack(
         [values[torch.randint(len(values), (len(values),), generator=dice)].mean() for _ in range(draws)]

@@ -53,7 +53,10 @@ def process_group(device: str | None = None) -> Iterator[int]:
     """
     global _unhurried
     launched = group.is_available() and group.is_torchelastic_launched()
-    if not launched or _several() or int(os.environ["WORLD_SIZE"]) == 1:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE") if launched else ():
+        if not (given := os.environ.get(name, "1")).isdecimal():
+            raise ValueError(f"processes: {name} is {given!r}, but torchrun sets it to a whole number")
+    if not launched or _several() or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield rank()
         return
     on_gpus = torch.cuda.is_available() if device is None else str(device).partition(":")[0] == "cuda"

@@ -315,3 +315,14 @@ def test_each_process_says_which_gpu_is_its_own_and_waits_for_its_peers(launched
         "timeout": processes.PATIENCE,
         "beside": {"backend": "gloo", "timeout": processes.DOWNLOAD},
     }
+
+
+@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"])
+def test_a_number_of_torchruns_that_is_none_is_quoted(monkeypatch, name):
+    for key, value in {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", name: "abc"}.items():
+        monkeypatch.setenv(key, value)
+    with (
+        pytest.raises(ValueError, match=f"{name} is 'abc', but torchrun sets it to a whole number"),
+        processes.process_group("cpu"),
+    ):
+        pass

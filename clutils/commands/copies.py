@@ -49,7 +49,7 @@ def follow(notebooks: Path) -> tuple[Path, list[str]]:
 
 
 def _recorded(record: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """What was copied, and what was about to be; nothing where the record is damaged."""
+    """Prints of what was copied, and of what was about to be; none where the record is damaged."""
     try:
         copied = json.loads(record.read_text("utf-8"))
         return copied, copied.pop(COMING, {})

@@ -176,6 +176,7 @@ class ImageSet(SampleSet):
         Raises ValueError for a ratio below 1, or fewer than two classes with images.
         """
         within("long_tailed", "ratio", ratio, 1)
+        within("long_tailed", "seed", seed, -(2**63), 2**63 - 1, whole=True)
         found, sizes = self.labels[self.labels >= 0].unique(return_counts=True)
         if len(found) < 2:
             raise ValueError(

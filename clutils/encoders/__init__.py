@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -149,8 +148,14 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
 
 
 def width(encoder: nn.Module) -> int:
-    """How many features an encoder gives: its `.features`. Raises AttributeError where it has none."""
-    return cast(int, encoder.features)
+    """How many features an encoder gives: its `.features`. Raises ValueError where that is no number."""
+    found = getattr(encoder, "features", None)
+    if not isinstance(found, int):
+        raise ValueError(
+            f"the encoder, a {type(encoder).__name__}, does not say how many numbers it gives for a sample: "
+            "set its attribute features, as in encoder.features = 512"
+        )
+    return found
 
 
 def half_precision(device: torch.device) -> torch.dtype | None:

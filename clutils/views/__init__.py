@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
-from clutils.settings import OnlyFields, Setting, check, one_of, setting
+from clutils.settings import OnlyFields, Setting, check, one_of, setting, within
 from clutils.views import batched, everywhere, graphs, sentences, vectors
 from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
@@ -268,6 +268,7 @@ def suiting(images: Tensor) -> Augment:
 
 def pair(images: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Two views of each image by `suiting`, drawn from the seed: (N, C, H, W) -> two of these."""
+    within("pair", "seed", seed, -(2**63), 2**63 - 1, whole=True)
     draw = torch.Generator().manual_seed(seed)
     augment = suiting(images)
     return augment(images, generator=draw), augment(images, generator=draw)

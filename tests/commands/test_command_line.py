@@ -1,5 +1,6 @@
 """The command line: what it writes, how a stopped run goes on to the bit, one clear line for each mistake."""
 
+import csv
 import dataclasses
 import io
 import json
@@ -21,6 +22,7 @@ from PIL import Image
 
 from clutils import __main__ as command_line
 from clutils import data, explorers, losses, training
+from clutils.commands import doctor
 from clutils.commands import lab as lab_module
 from clutils.commands import train as train_module
 from clutils.course.book import running, site
@@ -640,3 +642,25 @@ def test_a_second_train_into_its_folder_is_refused_and_a_request_to_terminate_ke
     assert len(history(tmp_path / "run")) == steps
     assert run("train", "--resume", "--steps", steps + 3, "--out", tmp_path / "run") == 0
     assert not list((tmp_path / "run").glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("a"), csv.Error("field larger than field limit"), EOFError("ends"), MemoryError()]
+)
+def test_whatever_a_command_raises_is_one_line(monkeypatch, capsys, error):
+    def command(options):
+        raise error
+
+    monkeypatch.setattr(doctor, "doctor", command)
+    assert command_line.main(["doctor"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("clutils: ") and said.count("\n") == 1 and str(error) in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_behind_stdout_is_one_line():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "clutils", "doctor"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 1 and ended.stderr == "clutils: [Errno 28] No space left on device\n"

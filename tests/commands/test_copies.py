@@ -89,7 +89,7 @@ def test_a_kill_at_any_write_makes_no_notebook_the_readers_work(notebooks, monke
     assert behind == [] and sources(mine / "00_start_here.ipynb") == sources(mine / "01_next.ipynb") == ["3"]
 
 
-def test_a_damaged_record_keeps_what_is_there_and_is_written_anew(notebooks):
+def test_a_damaged_record_keeps_what_is_there(notebooks):
     mine, _ = copies.follow(notebooks)
     written(mine / "01_next.ipynb", "2 + 2", "my own line")
     for damaged in ("", "[]", '{"01_next.ipynb": "7'):
