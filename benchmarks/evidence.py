@@ -27,6 +27,7 @@ temperatures by two rates, the other settings the authors' own. "NT-Xent at MACL
 what MACL's chosen run of seed 0 ends at, so its eight points are eight rates. Then eight seeds, paired: a
 seed gives every loss the same first weights and the same order of images. Of NT-Xent with views of different
 images three. Seed 0 of all comes before seed 1 of any, so a recording that was stopped has compared fairly.
+Last come three losses with four further views, three seeds: NT-Xent, and AttentionNCE flat and as it is.
 
 Prints a line a look; with --record it is added to benchmarks/records/evidence.csv (`real_images`:
 evidence_real_images.csv; `real_losses`: evidence_real_losses.csv), by which the notebooks judge. What the
@@ -74,6 +75,7 @@ REAL_IMAGES = 10_000, 2000, 5000  # to train on, to choose by, to judge by
 REAL_GRID_STEPS, REAL_STEPS, REAL_LOOKS = 400, 1500, (0, 500, 1000, 1500)
 LABELS, DRAWS = (1, 5), 20  # a class
 PAIRED_SEEDS, CONTROL_SEEDS = 8, 3
+COLD_TO_WARM = (0.05, 0.1, 0.2, 0.5)
 OF_IMAGES = ("real_images", "real_losses")  # these need --images
 
 
@@ -267,16 +269,23 @@ def real_images() -> Iterator[Case]:
 
 
 def real_losses() -> Iterator[Case]:
-    """NT-Xent, MACL, HCL, and NT-Xent fixed at the temperature that MACL ends at.
+    """NT-Xent, MACL, HCL, and NT-Xent fixed at the temperature that MACL ends at; then AttentionNCE.
 
     The grids of all but the last; MACL's seed 0, which says that temperature; its grid of rates; then the
-    seeds, a seed of all contenders after the other.
+    seeds, a seed of all contenders after the other. After these, the same of three losses with four further
+    views: NT-Xent, AttentionNCE with flat attention, and AttentionNCE.
     """
     fixed = {"method": "simclr", "precision": "float32"}
     tempered = {  # the authors' temperatures on CIFAR-10 are 0.5 (SimCLR), 0.1 (MACL), 0.5 (HCL)
-        evidence.PLAIN: ("NTXent", (0.05, 0.1, 0.2, 0.5)),
-        evidence.ADAPTIVE: ("MACL", (0.05, 0.1, 0.2, 0.5)),
+        evidence.PLAIN: ("NTXent", COLD_TO_WARM),
+        evidence.ADAPTIVE: ("MACL", COLD_TO_WARM),
         evidence.HARD: ("HardNegative", (0.1, 0.2, 0.5, 1.0)),
+    }
+
+    several: dict[str, tuple[str, dict[str, Any]]] = {
+        evidence.VIEWS: ("NTXentOfViews", {}),
+        evidence.FLAT: ("AttentionNCE", {"d_pos": "inf", "d_neg": "inf"}),
+        evidence.ATTENTION: ("AttentionNCE", {}),
     }
 
     def tried(contender: str, settings: dict[str, Any]) -> Case:
@@ -299,6 +308,13 @@ def real_losses() -> Iterator[Case]:
             yield paired(contender, seed)
         if seed < CONTROL_SEEDS:
             yield paired(evidence.MISPAIRED, seed, mispaired)
+    further = {"extra_views": 4}  # of both: those four are an image's positives
+    for contender, (name, settings) in several.items():
+        for given in by(RATES[1:], loss=tuple([name, {"temperature": t} | settings] for t in COLD_TO_WARM)):
+            yield tried(contender, further | given)
+    for seed in range(CONTROL_SEEDS):
+        for contender in several:
+            yield paired(contender, seed)
 
 
 def with_few_labels(run: training.Run, train: ImageSet, test: ImageSet) -> dict[str, float]:

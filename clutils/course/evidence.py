@@ -19,7 +19,7 @@ from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
 from clutils.course import records
-from clutils.course.experiments import NEIGHBOURS, mispaired
+from clutils.course.experiments import NEIGHBOURS, NTXentOfViews, mispaired
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment, Augmentation
 
@@ -30,6 +30,7 @@ RECORD = "evidence"
 APART = {"real_images": "evidence_real_images", "real_losses": "evidence_real_losses"}  # further columns
 PLAIN, ADAPTIVE, HARD = "NT-Xent", "MACL", "HCL"  # contenders of "real_losses"
 FIXED, MISPAIRED = "NT-Xent at MACL's temperature", "NT-Xent, views of different images"
+VIEWS, FLAT, ATTENTION = "NT-Xent, four further views", "AttentionNCE, flat", "AttentionNCE"
 NEAR = 0.005  # of a ceiling: half a point
 CEILING = ("methods", "SupCon, told the classes")  # of all subjects but those of APART, which have their own
 SETTLED, LEARNING, FALLING = "past its learning phase", "still learning", "still falling"
@@ -189,9 +190,8 @@ def run_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(settings)
     if "loss" in given:
         name, own = given["loss"]
-        given["loss"] = getattr(losses, name).stored(
-            {k: float(v) if v == "inf" else v for k, v in own.items()}
-        )
+        kind = NTXentOfViews if name == NTXentOfViews.__name__ else getattr(losses, name)
+        given["loss"] = kind.stored({k: float(v) if v == "inf" else v for k, v in own.items()})
     if given.get("augmentation") == "mispaired":
         given["augmentation"] = mispaired
     elif "augmentation" in given:

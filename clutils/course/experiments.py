@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clutils import measures, views
+from clutils import losses, measures, views
 from clutils.data import ImageSet
 from clutils.training import Run
 
@@ -93,6 +93,15 @@ class PullOnly(nn.Module):
 
     def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
         return -torch.nn.functional.cosine_similarity(z1, z2).mean()
+
+
+class NTXentOfViews(losses.NTXent):
+    r"""NT-Xent with several further views: the mean of a loss a view, each against the same negatives.
+
+    $$\ell = \frac1M\sum_i \mathrm{softplus}\Bigl(\log\sum_j e^{s^-_j/\tau} - \frac{s^+_i}{\tau}\Bigr)$$
+    """
+
+    accepts = losses.NTXent.accepts | {"extra_views"}
 
 
 def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from clutils import anatomy, data, figures, losses, training
+from clutils import anatomy, data, figures, losses, similarities, training
 from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
 from clutils.course.family import figures as family
@@ -161,18 +161,21 @@ def tuned_runs(monkeypatch, tmp_path):
     """Writes a record of made-up paired runs: name -> (what it adds to a seed's kNN, how many seeds)."""
     monkeypatch.setattr(records, "FOLDER", tmp_path)
 
-    def write(contenders, rises=0.0, tried=(0.1, 0.2, 0.5), control=-0.2):
+    def write(contenders, rises=0.0, tried=(0.1, 0.2, 0.5), control=-0.2, controls=3, fixed=0.14):
         rows = []
-        contenders |= {"NT-Xent, views of different images": (control, 3)} if control else {}
+        contenders |= {evidence.MISPAIRED: (control, controls)} if control else {}
         for name, (lead, seeds) in contenders.items():
             base = {"subject": "real_losses", "contender": name, "knn_validation": 0.5, "temperature": 0.14}
             best = {"learning_rate": 0.01, "loss": ["NTXent", {"temperature": 0.2}]}
-            for temperature in tried:
-                given = best | {"loss": ["NTXent", {"temperature": temperature}]}
+            for value in tried:
+                given = best | {"loss": ["NTXent", {"temperature": value}]}
+                if name == evidence.FIXED:  # so many rates, the middle one best, at one temperature
+                    at_one = ["NTXent", {"temperature": fixed}]
+                    best, given = (one | {"loss": at_one} for one in (best, {"learning_rate": value / 20}))
                 look = {"stage": "grid", "seed": 0, "step": 400, "steps": 400, "knn": 0.4}
-                look |= {"knn_validation": 0.5 - abs(temperature - 0.2)}
+                look |= {"knn_validation": 0.5 - abs(value - 0.2)}
                 rows.append(base | look | {"settings": json.dumps(given)})
-            if name == "NT-Xent, views of different images":
+            if name == evidence.MISPAIRED:
                 best |= {"augmentation": "mispaired"}
             base["settings"] = json.dumps(best)
             for seed in range(seeds):
@@ -189,9 +192,9 @@ def tuned_runs(monkeypatch, tmp_path):
 def test_without_finished_runs_the_tuned_comparison_says_so_in_every_line(tuned_runs, of_the_grid):
     if of_the_grid:
         tuned_runs({"NT-Xent": (0, 0)}, control=None)
-    *lines, last = lesson.tuned()
-    assert len(lines) == 5 and all(line.endswith(": no finished runs on record yet") for line in lines)
-    assert "no finished pair" in last
+    *lines, by_itself, attention = lesson.tuned()
+    assert len(lines) == 8 and all(line.endswith(": no finished runs on record yet") for line in lines)
+    assert "no finished pair" in by_itself and "no finished pair" in attention
     holds, shown_by, control = lesson.promise("MACL")
     assert holds is None and "not decided here" in shown_by and "not decided here" in control
     assert "not decided here" in figures.alt(lesson.tuned_figure())
@@ -222,6 +225,7 @@ def test_the_words_and_the_verdict_follow_the_seeds_on_record(tuned_runs, lead, 
     [
         ({"control": None}, "no finished pair"),
         ({"control": 0.05}, "NT-Xent, views of different images minus NT-Xent, 3 paired seeds"),
+        ({"controls": 2}, "2 paired seeds of 3 planned: -21.0 points"),
         ({"tried": (0.2, 0.5)}, "MACL's best temperature lies at the edge of its grid"),
     ],
 )
@@ -239,6 +243,59 @@ def test_runs_at_settings_that_the_grid_no_longer_chooses_do_not_count(tuned_run
     better["knn_validation"] = 0.9
     pd.concat([table, better]).to_csv(path, index=False)
     assert lesson.gaps("MACL") == {} and len(lesson.gaps("NT-Xent")) == 8
+
+
+def test_a_run_at_an_earlier_choice_beside_that_of_the_present_one_is_left_out(tuned_runs):
+    tuned_runs({"NT-Xent": (0, 8), "MACL": (0.05, 8)})
+    before, path = lesson.promise("MACL"), records.FOLDER / "evidence_real_losses.csv"
+    table = pd.read_csv(path)
+    earlier = table[
+        (table["contender"] == "MACL") & (table["stage"] == "seeds") & (table["seed"] == 0)
+    ].copy()
+    earlier["settings"] = earlier["settings"].str.replace('"temperature": 0.2', '"temperature": 0.1')
+    earlier["knn"] += 0.2
+    pd.concat([earlier, table]).to_csv(path, index=False)
+    assert before.holds and lesson.promise("MACL") == before and len(lesson.tuned()) == 12
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, ""),
+        ({"fixed": 0.2}, "is not at the temperature at which MACL's chosen run ends"),
+        ({"tried": (0.1, 0.2)}, "NT-Xent at MACL's temperature's best learning rate lies at the edge"),
+    ],
+)
+def test_the_fixed_temperature_must_be_macls_and_its_rate_no_edge(tuned_runs, changed, said):
+    tuned_runs({"MACL": (0.05, 8), evidence.FIXED: (0, 8), "NT-Xent": (0, 3)}, **changed)
+    found = lesson.promise("MACL", evidence.FIXED)
+    assert said in found.shown_by and found.holds is (None if said else True)
+
+
+def test_attention_is_compared_with_what_sees_as_many_views(tuned_runs):
+    views = {evidence.VIEWS: (0.08, 3), evidence.FLAT: (0.05, 3), evidence.ATTENTION: (0.05, 3)}
+    tuned_runs({"NT-Xent": (0, 8)} | views)
+    found = lesson.promise("AttentionNCE")
+    assert (
+        "AttentionNCE minus NT-Xent, four further views, 3 paired seeds of 3 planned: -3.1" in found.shown_by
+    )
+    assert found.holds is None and "AttentionNCE minus AttentionNCE, flat, 3" in lesson.tuned()[-1]
+    assert "of as many views" in lesson.tuned_figure().axes[1].get_xlabel()
+
+
+def test_ntxent_with_further_views_is_the_mean_of_a_loss_a_view():
+    z1, z2, further = torch.randn(5, 8), torch.randn(5, 8), torch.randn(5, 4, 8)
+    given = {"loss": ["NTXentOfViews", {"temperature": 0.2}]}
+    found = evidence.run_arguments(given)["loss"](z1, z2, extra_views=further)
+    pairs = similarities.two_views(*map(similarities.normalise, (z1, z2)))
+    one = [
+        losses.NTXent(0.2).per_anchor(
+            torch.nn.functional.cosine_similarity(torch.cat([z1, z2]), view.repeat(2, 1))[:, None],
+            pairs.negatives,
+        )
+        for view in further.unbind(dim=1)
+    ]
+    assert torch.allclose(found, torch.stack(one).mean())
 
 
 def test_only_seeds_that_both_finished_are_paired(tuned_runs):

@@ -3,26 +3,36 @@
 Every sentence follows from the rows on record, so a recording that goes on changes the words.
 """
 
+from __future__ import annotations
+
 import json
 import statistics
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.figure import Figure
 
 from clutils.course import evidence, records
-from clutils.course.evidence import ADAPTIVE, FIXED, HARD, MISPAIRED, PLAIN
+from clutils.course.evidence import ADAPTIVE, ATTENTION, FIXED, FLAT, HARD, MISPAIRED, PLAIN, VIEWS
 from clutils.figures import describe, new, style
 
+if TYPE_CHECKING:
+    import pandas
+
 SUBJECT = "real_losses"
-CONTENDERS = (PLAIN, ADAPTIVE, FIXED, HARD, MISPAIRED)
+CONTENDERS = (PLAIN, ADAPTIVE, FIXED, HARD, MISPAIRED, VIEWS, FLAT, ATTENTION)
+SAME_VIEWS = (FLAT, ATTENTION)  # compared with NT-Xent that sees as many views
 LOOKS = {
     PLAIN: style.loss("NTXent"),
     ADAPTIVE: style.loss("MACL"),
     FIXED: style.loss("NTXent") | {"marker": "s", "markerfacecolor": "none"},
     HARD: style.loss("HardNegative"),
     MISPAIRED: {"color": style.GREY, "marker": "x"},
+    VIEWS: style.loss("NTXent") | {"marker": "D"},
+    FLAT: style.loss("AttentionNCE") | {"markerfacecolor": "none"},
+    ATTENTION: style.loss("AttentionNCE"),
 }
-PLANNED, OF_THE_CONTROL, LEAST = 8, 3, 3  # seeds; fewer than the last decide nothing
+PLANNED = {name: 3 for name in (MISPAIRED, VIEWS, FLAT, ATTENTION)}  # seeds; of the others `MOST`
+MOST, LEAST = 8, 3  # fewer than the last decide nothing
 
 
 class Promise(NamedTuple):
@@ -38,58 +48,101 @@ class Promise(NamedTuple):
     control: str
 
 
+def at_best(contender: str) -> pandas.DataFrame:
+    """Rows, a look each, of a contender's runs at the setting that its grid chooses now; none without any."""
+    runs = evidence.finished(SUBJECT, least=1)
+    runs = runs[runs["contender"] == contender]
+    if contender == MISPAIRED:
+        return evidence.at_best(SUBJECT, PLAIN, runs, augmentation="mispaired")
+    return evidence.at_best(SUBJECT, contender, runs)
+
+
 def ends(contender: str) -> dict[int, float]:
     """Seed -> kNN accuracy at the end of a contender's finished runs at its best setting; {} without any."""
-    runs = evidence.finished(SUBJECT, least=1)
-    runs = runs[(runs["step"] == runs["steps"]) & (runs["contender"] == contender)]
-    if contender == MISPAIRED:
-        runs = evidence.at_best(SUBJECT, PLAIN, runs, augmentation="mispaired")
-    else:
-        runs = evidence.at_best(SUBJECT, contender, runs)
+    runs = at_best(contender)
+    runs = runs[runs["step"] == runs["steps"]]
     return {int(seed): float(knn) for seed, knn in zip(runs["seed"], runs.get("knn", ()), strict=True)}
 
 
-def gaps(contender: str, reference: str = PLAIN) -> dict[int, float]:
-    """Seed -> difference of kNN accuracy to the reference, of the seeds that both have finished."""
-    own, other = ends(contender), ends(reference)
+def gaps(contender: str, reference: str | None = None) -> dict[int, float]:
+    """Seed -> difference of kNN accuracy to the reference, of the seeds that both have finished.
+
+    reference: None = NT-Xent; of AttentionNCE, NT-Xent with the same four views
+    """
+    own, other = ends(contender), ends(reference or reference_of(contender))
     return {seed: own[seed] - other[seed] for seed in sorted(own.keys() & other.keys())}
 
 
-def interval(contender: str, reference: str = PLAIN) -> evidence.Difference | None:
+def reference_of(contender: str) -> str:
+    """Contender that another is compared with: NT-Xent, with four further views where the other has them."""
+    return VIEWS if contender in SAME_VIEWS else PLAIN
+
+
+def interval(contender: str, reference: str | None = None) -> evidence.Difference | None:
     """Paired difference to the reference and its interval; None with fewer than two seeds of both."""
     found = list(gaps(contender, reference).values())
     return evidence.paired(found, [0.0] * len(found)) if len(found) > 1 else None
 
 
 def unsettled(*contenders: str) -> list[str]:
-    """Reasons against a verdict: runs still learning, or a best temperature at the edge of the grid."""
-    return [
-        *(
-            f"{name} is {evidence.learning_phase(SUBJECT, name)}"
-            for name in contenders
-            if not evidence.has_learned(SUBJECT, name)
-        ),
-        *(f"{name}'s best temperature lies at the edge of its grid" for name in contenders if at_edge(name)),
-    ]
+    """Reasons against a verdict: runs still learning, a best setting at the edge of the grid, a control that
+    is not at the temperature at which MACL ends."""
+    reasons = []
+    for name in contenders:
+        if (phase := _phase(name)) != evidence.SETTLED:
+            reasons.append(f"{name} is {phase}")
+    for name in contenders:
+        if edge := at_edge(name):
+            reasons.append(f"{name}'s best {edge} lies at the edge of its grid")
+    if FIXED in contenders and not _where_macl_ends():
+        reasons.append(f"{FIXED} is not at the temperature at which MACL's chosen run ends")
+    return reasons
 
 
-def at_edge(contender: str) -> bool:
-    """True where the grid's best temperature is the coldest or the hottest of several that were tried."""
+def _phase(contender: str) -> str:
+    return evidence.trend(at_best(contender).pivot(index="seed", columns="step", values="knn"))
+
+
+def _where_macl_ends() -> bool:
+    try:
+        return _temperature(FIXED) == evidence.temperature_at_the_end(SUBJECT, ADAPTIVE)
+    except ValueError:
+        return False
+
+
+def at_edge(contender: str) -> str:
+    """Name of the setting whose best value is the lowest or highest that was tried; "" where none is.
+
+    The setting is the temperature; where one temperature alone was tried, the learning rate.
+    """
     grid = records.read(evidence.record_of(SUBJECT)).query("stage == 'grid'")
-    settings = map(json.loads, grid.loc[grid["contender"] == contender, "settings"])
+    settings = [json.loads(given) for given in grid.loc[grid["contender"] == contender, "settings"]]
     tried = {given["loss"][1]["temperature"] for given in settings}
-    return len(tried) > 1 and _temperature(contender) in (min(tried), max(tried))
+    if len(tried) > 1:
+        return "temperature" if _temperature(contender) in (min(tried), max(tried)) else ""
+    rates = {given["learning_rate"] for given in settings}
+    best = evidence.chosen(SUBJECT, contender)["learning_rate"]
+    return "learning rate" if len(rates) > 1 and best in (min(rates), max(rates)) else ""
 
 
-def decided(contender: str, reference: str = PLAIN) -> bool:
-    """True where the interval of three seeds or more leaves 0 out and nothing is `unsettled` of both."""
+def decided(contender: str, reference: str | None = None) -> bool:
+    """True where the interval of three seeds or more leaves 0 out and nothing is `unsettled` of both.
+
+    Of the mispaired views, which must only lose, the second is not asked.
+    """
     found = interval(contender, reference)
     enough = len(gaps(contender, reference)) >= LEAST
-    return bool(found and found.decided and enough and not unsettled(contender, reference))
+    return bool(found and found.decided and enough and not missing(contender, reference))
 
 
-def in_words(contender: str, reference: str = PLAIN) -> str:
+def missing(contender: str, reference: str | None = None) -> list[str]:
+    """Reasons against a verdict on two contenders with `LEAST` seeds or more; none of the mispaired views."""
+    return [] if contender == MISPAIRED else unsettled(contender, reference or reference_of(contender))
+
+
+def in_words(contender: str, reference: str | None = None) -> str:
     """The paired difference in a sentence, with the difference that these seeds can detect."""
+    reference = reference or reference_of(contender)
     apart = gaps(contender, reference)
     said = f"{contender} minus {reference}"
     if not apart:
@@ -100,19 +153,18 @@ def in_words(contender: str, reference: str = PLAIN) -> str:
         return (
             f"{said}: {100 * only:+.1f} points in one pair of runs, which has no interval: not decided here"
         )
-    planned = OF_THE_CONTROL if MISPAIRED in (contender, reference) else PLANNED
-    said += f", {len(apart)} paired seeds of {planned} planned: {found}"
+    said += f", {len(apart)} paired seeds of {PLANNED.get(contender, MOST)} planned: {found}"
     if len(apart) < LEAST:
         return f"{said}; fewer than {LEAST} seeds, so not decided here"
-    missing = unsettled(contender, reference)
-    return f"{said}; {', '.join(missing)}, so not decided here" if missing else said
+    reasons = missing(contender, reference)
+    return f"{said}; {', '.join(reasons)}, so not decided here" if reasons else said
 
 
-def promise(contender: str, reference: str = PLAIN) -> Promise:
+def promise(contender: str, reference: str | None = None) -> Promise:
     """Evidence on the sentence that the contender is better than the reference."""
     found = interval(contender, reference)
     lost = interval(MISPAIRED)
-    controlled = lost is not None and lost.decided and lost.mean < 0
+    controlled = lost is not None and lost.mean < 0 and decided(MISPAIRED)
     holds = True if found and found.mean > 0 and controlled and decided(contender, reference) else None
     return Promise(holds, in_words(contender, reference), in_words(MISPAIRED))
 
@@ -125,17 +177,21 @@ def tuned() -> list[str]:
         if not own:
             lines.append(f"{name}: no finished runs on record yet")
             continue
-        lines.append(f"{name}{_chosen(name)}: {statistics.fmean(own.values()):.3f} ({_seeds(len(own))})")
+        phase = f", {_phase(name)}" if len(own) >= LEAST else ""
+        lines.append(
+            f"{name}{_chosen(name)}: {statistics.fmean(own.values()):.3f} ({_seeds(len(own))}{phase})"
+        )
         if name != PLAIN:
             lines.append(in_words(name))
-    return [*lines, in_words(ADAPTIVE, FIXED)]
+    return [*lines, in_words(ADAPTIVE, FIXED), in_words(ATTENTION, FLAT)]
 
 
 def _chosen(name: str) -> str:
     if name == MISPAIRED:  # as NT-Xent's
         return ""
-    edge = ", the edge of its grid" if at_edge(name) else ""
-    return f", τ = {_temperature(name):g}{edge}, rate {evidence.chosen(SUBJECT, name)['learning_rate']:g}"
+    edge = f" (best {at_edge(name)} at the edge of its grid)" if at_edge(name) else ""
+    rate = evidence.chosen(SUBJECT, name)["learning_rate"]
+    return f", τ = {_temperature(name):g}, rate {rate:g}{edge}"
 
 
 def _temperature(name: str) -> float:
@@ -150,15 +206,14 @@ def _seeds(count: int) -> str:
 def tuned_figure() -> Figure:
     """Losses at their best settings: a line a loss; its seeds, and its paired difference to NT-Xent.
 
-    A bar is a 95 % interval; two seeds or more have one. An empty row has no finished runs on record.
+    A bar is a 95 % interval; two seeds or more have one. Losses without a finished run have no row.
     """
-    figure, (left, right) = new(9.6, 3.2, 1, 2, sharey=True)
-    for row, name in enumerate(CONTENDERS):
+    shown = [name for name in CONTENDERS if ends(name)] or [PLAIN]
+    figure, (left, right) = new(9.6, 1.4 + 0.36 * len(shown), 1, 2, sharey=True)
+    for row, name in enumerate(shown):
         look = {key: value for key, value in LOOKS[name].items() if key != "linestyle"}
         values, found = list(ends(name).values()), interval(name)
         left.plot([100 * value for value in values], [row] * len(values), linestyle="", **look)
-        if not values:
-            left.text(0.5, row, "no finished runs yet", transform=left.get_yaxis_transform(), ha="center")
         if name == PLAIN:
             continue
         for value in gaps(name).values():
@@ -168,8 +223,9 @@ def tuned_figure() -> Figure:
             right.errorbar(100 * found.mean, row, xerr=reach, linestyle="", capsize=3, **look)
     right.axvline(0, color=style.GREY, linewidth=1)
     left.set(xlabel="kNN accuracy (%), a point a seed")
-    left.set_yticks(range(len(CONTENDERS)), CONTENDERS)
-    left.set_ylim(len(CONTENDERS) - 0.5, -0.5)
-    right.set(xlabel="minus NT-Xent, same seed (points)")
+    left.set_yticks(range(len(shown)), shown)
+    left.set_ylim(len(shown) - 0.5, -0.5)
+    with_views = " of as many views" if {*SAME_VIEWS} & {*shown} else ""
+    right.set(xlabel=f"minus NT-Xent{with_views}, same seed (points)")
     said = "; ".join(in_words(name) for name in CONTENDERS[1:])
-    return describe(figure, f"Losses on real images, each at its best of eight settings. {said}.")
+    return describe(figure, f"Losses on real images, each at its best of a grid. {said}.")
