@@ -3,6 +3,8 @@
     python benchmarks/calibration.py make fresh3 FOLDER --cifar folder:PATH      those that no rule has seen
     python benchmarks/calibration.py measure fresh3 FOLDER --cifar folder:PATH --record
     python benchmarks/calibration.py judge fresh3 FOLDER --cifar folder:PATH --record
+    python benchmarks/calibration.py make recipes FOLDER --cifar folder:PATH --kinds digits cifar
+    python benchmarks/calibration.py rank recipes FOLDER --cifar folder:PATH --kinds digits cifar --record
 
 Generated scenes, digits, and 10,000 of CIFAR-10's images (as folders of train and test). The limits were set
 by the groups tune, second and test; then the rules were frozen, and the group fresh was made and judged once.
@@ -20,8 +22,12 @@ see (`measure`): accuracy of kNN, and of a probe of two labels a class. What is 
 and raw pixels, in one of them, is half-trained. So is what was stopped early, if it is worse than the healthy
 one of its kind. What is better and was not stopped early is healthy.
 
-`make` leaves files that are there alone; with --record, `measure` and `judge` add a line an encoder to
-benchmarks/records/calibration_elsewhere.csv and calibration.csv.
+The group recipes is none of these: twelve encoders of a kind of images, all fed rightly, that differ in what
+one tunes (temperature, loss, learning rate, steps, augmentation). `rank` measures them with and without
+labels, on the images of the check. No rule or limit comes from them.
+
+`make` leaves files that are there alone; with --record, `measure`, `judge` and `rank` add a line an encoder
+to benchmarks/records/calibration_elsewhere.csv, calibration.csv and without_labels.csv.
 """
 
 from __future__ import annotations
@@ -38,15 +44,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clutils import checkpoints, data, encoders, files, losses, measures, report, training
+from clutils import checkpoints, data, encoders, files, losses, measures, report, training, views
 from clutils.course import experiments, records
 from clutils.data import ImageSet
 from clutils.report import page
 
-NAME, ELSEWHERE = "calibration", "calibration_elsewhere"
+NAME, ELSEWHERE, UNLABELLED = "calibration", "calibration_elsewhere", "without_labels"
 KINDS = ("scenes", "digits", "cifar")
 SEED = {"tune": 21, "second": 41, "test": 61, "fresh": 83, "more": 103, "fresh2": 127, "fresh3": 149}
+SEED["recipes"] = 173
 MEASURED_BEFORE = ("more", "fresh2", "fresh3")  # groups of which "healthy" is measured elsewhere
+VIEWS = 8  # of an image, for LiDAR
 LABELS, DRAWS, CONFIDENCE = 2, 40, 0.98  # labelled images of a class, drawn so often; of each interval
 MEASURED = ("healthy",), ("half-trained",)
 COLLAPSE = ("collapsed", "collapsed behind the head")
@@ -70,8 +78,8 @@ class Case(NamedTuple):
 
 def cases(kind: str, group: str) -> Iterator[Case]:
     """Those of one kind of images; each group has other seeds, steps, temperatures, losses and methods."""
-    if group in MEASURED_BEFORE:
-        yield from (more if group == "more" else eight)(kind)
+    if group in (*MEASURED_BEFORE, "recipes"):
+        yield from {"more": more, "recipes": recipes}.get(group, eight)(kind)
         return
     at = tuple(SEED).index(group)
     long = {"scenes": (800, 850, 400, 450), "digits": (200, 250, 220, 240), "cifar": (600, 650, 700, 550)}
@@ -177,6 +185,23 @@ def eight(kind: str) -> Iterator[Case]:
     )
 
 
+def recipes(kind: str) -> Iterator[Case]:
+    """Twelve that somebody could choose among: each differs from the first in one thing."""
+    usual, steps = {"loss": losses.NTXent(0.2)}, 160 if kind == "digits" else 80
+    for called, settings, of_steps in (
+        ("tau-0.2", usual, 1.0),
+        *((f"tau-{tau}", {"loss": losses.NTXent(tau)}, 1.0) for tau in (0.05, 0.1, 0.5, 1.0)),
+        ("quarter", usual, 0.25),
+        ("half", usual, 0.5),
+        ("rate-0.001", usual | {"learning_rate": 1e-3}, 1.0),
+        ("no-colour", usual | {"augmentation": views.Augmentation(grayscale=0, jitter=(0, 0, 0, 0))}, 1.0),
+        ("no-crop", usual | {"augmentation": views.Augmentation(crop_scale=(1, 1))}, 1.0),
+        ("hcl", {"loss": losses.HardNegative(0.5)}, 1.0),
+        ("vicreg", VICREG, 1.0),
+    ):
+        yield Case(called, ("trained",), settings, round(of_steps * steps))
+
+
 VICREG: dict[str, Any] = {"method": "vicreg"}
 
 
@@ -259,6 +284,33 @@ def measure(group: str, folder: Path, cifar: str, kinds: list[str], record: bool
             rows = {"own": own} | base
             row |= {f"{how}_{name}": one[how].mean().item() for name, one in rows.items() for how in one}
             records.keep(ELSEWHERE, row, record)
+
+
+def rank(group: str, folder: Path, cifar: str, kinds: list[str], record: bool) -> None:
+    """Measures of a group's features without labels, beside kNN and the linear probe with labels."""
+    for kind in kinds:
+        labelled, asked = loaded(kind, cifar)
+        dice = torch.Generator().manual_seed(SEED[group])
+        augment = views.suiting(asked.images)
+        seen = [augment(asked.images, generator=dice) for _ in range(VIEWS)]
+        for case in cases(kind, group):
+            encoder = checkpoints.open(folder / f"{group}-{kind}-{case.called}.pt").encoder.eval()
+            z, given = (encoders.embed(encoder, some.images) for some in (asked, labelled))
+            of_views = torch.stack([encoders.embed(encoder, some) for some in seen], dim=1)
+            found = {
+                "alignment": measures.alignment(of_views[:, 0], of_views[:, 1]),
+                "uniformity": measures.uniformity(z),
+                "effective_rank": measures.effective_rank(z),
+                "alpha_req": measures.alpha_req(z),
+                "alpha_req_4_to_50": measures.alpha_req(z, 4, 50),
+                "lidar": measures.lidar(of_views),
+                "knn": measures.knn_accuracy(given, labelled.labels, z, asked.labels),
+                "probe": measures.linear_probe(given, labelled.labels, z, asked.labels),
+            }
+            row = {"command": f"python benchmarks/calibration.py rank {group} FOLDER --record"}
+            row |= {"images": kind, "made": case.called, "steps": case.steps}
+            row |= {"labelled": len(labelled), "asked": len(asked)}
+            records.keep(UNLABELLED, row | {name: float(f"{x:.6g}") for name, x in found.items()}, record)
 
 
 def elsewhere(kind: str, cifar: str) -> tuple[ImageSet, ImageSet]:
@@ -374,7 +426,7 @@ def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("make", "measure", "judge"))
+    parser.add_argument("what", choices=("make", "measure", "judge", "rank"))
     parser.add_argument("group", choices=tuple(SEED))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cifar", default="folder:cifar10", help="CIFAR-10 as folders of train and test")
@@ -386,6 +438,9 @@ def main() -> None:
         return
     if options.what == "measure":
         measure(options.group, options.folder, options.cifar, options.kinds, options.record)
+        return
+    if options.what == "rank":
+        rank(options.group, options.folder, options.cifar, options.kinds, options.record)
         return
     judge(options.group, options.folder, options.cifar, options.kinds, options.record)
     if options.record and options.group == "fresh3":

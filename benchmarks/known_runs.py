@@ -1,7 +1,7 @@
 """Runs recorded step by step, for `python -m clutils ruler --curve` to draw others over.
 
     python benchmarks/known_runs.py simclr-scenes moco-scenes
-    python benchmarks/known_runs.py simclr-cifar10 --cifar folder:PATH     10,000 images of CIFAR-10
+    python benchmarks/known_runs.py simclr-cifar10 moco-cifar10 --cifar folder:PATH     10,000 of CIFAR-10
 
 Each writes its rows into clutils/figures/known_runs.csv, in the place of its earlier ones. The loss is the
 mean of the last 20 steps. The rest is of test images: W and uniformity after the head, of two views of a
@@ -27,6 +27,12 @@ RUNS: dict[str, dict[str, Any]] = {
         "method": "moco",
         "method_settings": {"queue_size": 1024},
         "steps": 600,
+    },
+    "moco-cifar10": {
+        "encoder": "conv16",
+        "method": "moco",
+        "method_settings": {"queue_size": 2048},
+        "steps": 1560,
     },
 }
 TEMPERATURE, BATCH, SEED, LOOKS = 0.2, 128, 0, 24
