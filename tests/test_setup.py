@@ -436,10 +436,6 @@ def loaded(statement: str, names: tuple[str, ...] = HEAVY) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_the_package_loads_none_of_the_heavy_ones():
-    assert loaded("import clutils; clutils.__version__; dir(clutils)") == set()
-
-
 def test_the_losses_load_nothing_but_torch_and_numpy():
     others = ("pandas", "PIL", "torchvision", "tqdm", "matplotlib", "sklearn", "scipy", "ipywidgets")
     assert loaded("import clutils.losses, clutils.anatomy, clutils.similarities", others) == loaded(
@@ -447,25 +443,27 @@ def test_the_losses_load_nothing_but_torch_and_numpy():
     )
 
 
-def test_the_measuring_stick_sees_what_is_loaded():
-    assert loaded("import numpy") == {"numpy"}
+BELOW = "from clutils import data, views, encoders, similarities, losses, anatomy, noise, methods, measures"
+STEP = "training.Run(data=torch.zeros(64, 3, 32, 32, dtype=torch.uint8).random_(), batch_size=32).step()"
+DRAWS = ("matplotlib", "ipywidgets", "seaborn", "umap", "numba", "sklearn", "scipy", "pandas")
+MODULES = ("clutils.files", "clutils.losses")
 
 
-def test_nothing_before_the_figures_loads_what_draws_nor_a_step_torchs_compiler():
-    """The way of an image: what comes earlier must not need what comes later."""
-    below = "data views encoders similarities losses anatomy noise methods measures maps training"
-    heavy = ("matplotlib", "ipywidgets", "seaborn", "umap", "numba", "sklearn", "scipy", "pandas")
-    assert loaded(f"from clutils import {', '.join(below.split())}", heavy) == set()
-    step = "training.Run(data=torch.zeros(64, 3, 32, 32, dtype=torch.uint8).random_(), batch_size=32).step()"
-    assert loaded(f"import torch; from clutils import training; {step}", (*heavy, "torch._dynamo")) == set()
-    assert loaded("from clutils import figures", ("ipywidgets",)) == set()
-
-
-def test_modules_load_when_they_are_named():
-    modules = ("clutils.files", "clutils.losses")
-    assert loaded("import clutils", modules) == set()
-    assert loaded("import clutils; clutils.files.write_atomically", modules) == {"clutils.files"}
-    assert loaded("from clutils import files", modules) == {"clutils.files"}
+@pytest.mark.parametrize(
+    ("statement", "names", "found"),
+    [
+        ("import numpy", HEAVY, "numpy"),  # what is loaded is seen
+        ("import clutils; clutils.__version__; dir(clutils)", HEAVY, ""),
+        (f"{BELOW}, maps, training", DRAWS, ""),  # what comes earlier must not need what comes later
+        (f"import torch; from clutils import training; {STEP}", (*DRAWS, "torch._dynamo"), ""),
+        ("from clutils import figures", ("ipywidgets",), ""),
+        ("import clutils", MODULES, ""),
+        ("import clutils; clutils.files.write_atomically", MODULES, "clutils.files"),
+        ("from clutils import files", MODULES, "clutils.files"),
+    ],
+)
+def test_an_import_loads_what_is_named_and_nothing_that_only_a_later_room_needs(statement, names, found):
+    assert loaded(statement, names) == set(found.split())
 
 
 def test_an_unknown_module_names_the_known_ones():

@@ -314,15 +314,13 @@ def test_an_archive_of_stl10_goes_on_where_it_stopped(stl10, server, tmp_path):
     assert [wanted for _, wanted in server.asked] == ["bytes=0-", "bytes=5000-", "bytes=8000-"]
 
 
-def test_a_server_that_cannot_go_on_starts_again(stl10, server, tmp_path):
-    (tmp_path / "stl10_binary.tar.gz.part").write_bytes(bytes(5_000))
-    server.ranges = False
-    assert len(data.load("stl10", root=tmp_path)) == 3
-
-
-def test_a_download_complete_but_for_its_name_is_used(stl10, server, tmp_path):
+@pytest.mark.parametrize("ranges", [True, False])
+def test_what_is_complete_but_for_its_name_is_used_and_a_server_that_cannot_go_on_starts_again(
+    stl10, server, tmp_path, ranges
+):
     part = tmp_path / "stl10_binary.tar.gz.part"
-    part.write_bytes(server.files["stl10_binary.tar.gz"])
+    part.write_bytes(server.files["stl10_binary.tar.gz"] if ranges else bytes(5_000))
+    server.ranges = ranges
     assert len(data.load("stl10", root=tmp_path)) == 3
     assert not part.exists()
 

@@ -167,23 +167,12 @@ def test_a_cell_run_again_where_the_front_end_names_none_can_stop_what_trains():
     assert lost.wait(LONG) and again.stop_button.disabled and lost.runs == [lost.current]
     assert again.start().wait(LONG)
     training_elsewhere = Background(small(steps=100_000)).start()
-    with pytest.raises(ValueError, match="stop it first"):
+    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100,000: stop it first"):
         again.start()
+    again.start_button.click()  # the same by hand, and nothing is raised
+    assert "stop it first" in shown(again) and training_elsewhere.running
     again.stop_button.click()
     assert not training_elsewhere.running and Background.now is None
-
-
-def test_one_trains_at_a_time_and_the_panel_says_so():
-    first, second = made(steps=100_000).start(), made()
-    reached(first, 1)
-    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100,000: stop it first"):
-        second.start()
-    assert "stop it first" in shown(second) and second.run is None and first.background.running
-    second.start_button.click()  # the same by hand, and nothing is raised
-    assert second.run is None
-    first.stop()
-    second.start()
-    assert second.wait(LONG)
 
 
 def test_a_cell_that_is_run_again_stops_what_its_panel_trained_and_another_cell_does_not(monkeypatch):
@@ -260,12 +249,6 @@ def test_nothing_can_be_chosen_or_pressed_while_a_start_loads_and_all_can_where_
     lab.start_button.click()
     assert seen and all(seen) and not any(widget.disabled for widget in own)
     assert "no such thing" in shown(lab) and "Not started" in lab.status.value
-
-
-def test_more_steps_than_anyone_waits_for_are_refused_in_a_line():
-    lab = made(steps=1_000_001)
-    lab.start_button.click()
-    assert "steps is 1,000,001, but must be at most 1,000,000" in shown(lab) and lab.run is None
 
 
 def test_steps_are_written_alike_while_a_run_trains_and_when_it_has_ended():
@@ -415,28 +398,25 @@ def test_the_learning_rate_starts_where_the_method_s_own_run_would():
     assert lab.sliders["learning_rate"].value == pytest.approx(usual) == pytest.approx(before / 5)
 
 
-def test_a_folder_without_a_path_is_asked_for():
-    lab = made()
-    lab.menus["data"].value = "a folder of your own"
-    lab.start_button.click()
-    assert "path is empty" in shown(lab) and lab.run is None
-
-
-def test_a_data_set_that_is_not_here_is_said_with_what_to_do_and_nothing_breaks(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"data": module.FOLDER}, "path is empty"),
+        ({"data": module.FOLDER, "path": "/nowhere"}, "is no folder"),
+        ({"data": "cifar10"}, "'python -m clutils data cifar10' in a terminal fetches it"),
+        ({"steps": 0}, "steps is 0"),
+        ({"steps": 1_000_001}, "steps is 1,000,001, but must be at most 1,000,000"),
+    ],
+)
+def test_what_can_not_train_is_said_with_what_to_do_and_nothing_breaks(monkeypatch, tmp_path, chosen, said):
     monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
-    lab = made(data="cifar10")
+    lab = made()
+    for menu, value in chosen.items():
+        lab.menus[menu].value = value
     lab.start_button.click()
-    assert "cifar10 is not on this machine" in shown(lab) and lab.run is None
-    assert "Unavailable" not in shown(lab)
-    assert "python -m clutils data cifar10" in shown(lab).replace("&#x27;", "'")
-    lab.menus["data"].value = module.FOLDER
-    lab.menus["path"].value = str(tmp_path / "nowhere")
-    lab.start_button.click()
-    assert "is no folder" in shown(lab)
-    lab.menus["data"].value, lab.menus["steps"].value = "digits", 0
-    lab.start_button.click()
-    assert "steps is 0" in shown(lab) and "Error" not in shown(lab)
-    lab.menus["steps"].value = 6
+    assert said in shown(lab).replace("&#x27;", "'") and lab.run is None
+    assert "Error" not in shown(lab) and "Unavailable" not in shown(lab)
+    lab.menus["data"].value, lab.menus["steps"].value = "digits", 2
     lab.start_button.click()
     assert shown(lab) == "" and lab.wait(LONG)
 
