@@ -102,7 +102,7 @@ def nearest(s):
 
 
 ANSWERS = {
-    "gain_by_parts": [(0.9, 1.1, 2.0, 0.63), torch.tensor([0.9, 1.1, 2.0, 2.4 / 3.8])],
+    "gain_by_parts": [(0.9, 1.1, 2.0, 0.63), (0.9, 1.1, 2, 0.6), torch.tensor([0.9, 1.1, 2.0, 2.4 / 3.8])],
     "attention_row": [
         loss_of(),
         exponentials,
@@ -128,6 +128,7 @@ MISTAKES = {
         Mistake((0.9, 1.1, 3.2, 0.63), "the whole gain"),
         Mistake((0.9, 1.1, 2.0), "four numbers"),
         Mistake((0.9, 1.1, float("nan"), 0.63), "the whole gain"),
+        Mistake((0.9, 1.1, 2.0, 2 / 3), "the views' part"),
         2.0,
     ],
     "attention_row": [
@@ -189,6 +190,7 @@ MISTAKES = {
             mining(farthest, lambda x, pull: x.median() > 1.0001 * pull.mean(1).median()),
             ("an average over the anchors", "does it a little"),
         ),
+        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 1 / 3), "four anchors in ten"),
         Mistake(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
         Mistake(lambda loss: 0.25, "True or False"),
     ],

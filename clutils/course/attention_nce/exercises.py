@@ -22,7 +22,7 @@ ROUNDED = 1e-6  # 0.7 - 0.3 is not quite 0.4
 # ---- 1: a table's gain, taken apart ------------------------------------------------------------------
 
 PARTS = (0.9, 1.1, 2.0, 2.4 / 3.8)  # CIFAR-10: views, attention over the negatives, whole; CIFAR-100: views
-ROUND = 0.05  # the paper's numbers have one decimal
+ROUND = 0.05, 0.05, 0.05, 0.035  # the paper's numbers have one decimal; 0.6 is 2.4/3.8, and two thirds is not
 
 GAINS = {
     "the two parts exchanged": (1.1, 0.9, 2.0, 2.4 / 3.8),
@@ -43,10 +43,11 @@ def parts_of_the_gain(answer: Any) -> str | None:
     if len(given) != len(PARTS):
         return f"expected four numbers (views, negatives, whole, part), got {answer!r:.60}."
     for name, wrong in GAINS.items():
-        if all(abs(a - b) < ROUND for a, b in zip(given, wrong, strict=True)):
+        if all(abs(a - b) < near for a, b, near in zip(given, wrong, ROUND, strict=True)):
             return name
     names = ("the views alone", "the attention over the negatives", "the whole gain", "the views' part")
-    off = [n for n, a, b in zip(names, given, PARTS, strict=True) if not abs(a - b) < ROUND]
+    parts = zip(names, given, PARTS, ROUND, strict=True)
+    off = [name for name, a, b, near in parts if not abs(a - b) < near]
     return f"look again at {', '.join(off)}." if off else None
 
 
@@ -269,8 +270,8 @@ def _controls() -> list[tuple[str, Loss, bool]]:
         *(("a loss that does it for a fifth of the anchors", _Weighed(f), False) for f in _parts(0.2)),
         *(("a loss that does it for all but a fifth", _Weighed(f), True) for f in _parts(0.8)),
         (
-            "a loss that gives it nearly all for three anchors in ten",
-            _Weighed(_for_some(0.3, 99, 0.8)),
+            "a loss that gives it nearly all for four anchors in ten",
+            _Weighed(_for_some(0.4, 99, 0.8)),
             False,
         ),
         ("a loss that does it a little for seven anchors in ten", _Weighed(_for_some(0.7, 1.2, 0.1)), True),
