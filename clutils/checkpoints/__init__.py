@@ -11,6 +11,7 @@ import copy
 import inspect
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +72,8 @@ def open(
     """
     if isinstance(path, nn.Module):
         return _given(path)
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"checkpoints.open: {path!r:.80} is no file, and no nn.Module that gives features")
     name, *options = demand_arch(arch) if arch is not None else ("",)
     if Path(path).is_dir():
         path = reading.within(Path(path))
@@ -109,7 +112,11 @@ def _opened(
         opened.head = heads.under(head, found, encoders.width(opened.encoder))
         opened.notes = [note for note in opened.notes if "head" not in note]
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
-    opened.temperature = next(filter(None, _numbers(settings, TEMPERATURES)), None)
+    told = [
+        *_numbers(settings, TEMPERATURES),
+        *_numbers(contents.state, TEMPERATURES[:-2]),
+    ]  # t may be a step
+    opened.temperature = next(filter(None, told), None)
     _take_logits(opened, found)
     opened.settings = settings
     opened.epoch = next(_numbers(contents.state, EPOCHS), None)

@@ -18,7 +18,7 @@ from clutils.data.kinds import KINDS, kind_of
 from clutils.encoders.graphs import GCNLayer, GINLayer, GraphNetwork
 from clutils.encoders.transformer import Dropout as Dropout
 from clutils.encoders.transformer import Transformer as Transformer
-from clutils.settings import one_of, within
+from clutils.settings import demand_room, one_of, within
 
 NAMES = {  # and the kind of samples that each takes: `data.KINDS`
     "conv16": "pictures",
@@ -48,6 +48,7 @@ class ConvNet(nn.Module):
     def __init__(self, channels: int = 3, width: int = 16) -> None:
         super().__init__()
         widths = [channels, width, 2 * width, 4 * width, 8 * width]
+        demand_room("ConvNet", f"width {width:,}", 9 * sum(a * b for a, b in pairwise(widths)))
         self.features = widths[-1]
         self.convolutions = nn.ModuleList(
             nn.Conv2d(narrow, wide, kernel_size=3, padding=1, bias=False)  # the normalisation has a bias
@@ -74,6 +75,8 @@ class MLP(nn.Sequential):
     """
 
     def __init__(self, numbers: int, hidden: int = 1024, features: int = 256) -> None:
+        room = hidden * (numbers + hidden + features)
+        demand_room("MLP", f"layers of {numbers:,}, {hidden:,} and {features:,} numbers", room)
         super().__init__(
             nn.Linear(numbers, hidden),
             nn.ReLU(inplace=True),
@@ -95,6 +98,8 @@ class ProjectionHead(nn.Sequential):
 
     def __init__(self, features: int, hidden: int, out: int, layers: int = 2) -> None:
         widths = [features, *[hidden] * (layers - 1)]
+        room = sum(a * b for a, b in pairwise([*widths, out]))
+        demand_room("ProjectionHead", f"hidden {hidden:,} and out {out:,}", room)
         inner: list[nn.Module] = []
         for narrow, wide in pairwise(widths):
             inner += [nn.Linear(narrow, wide, bias=False), nn.BatchNorm1d(wide), nn.ReLU(inplace=True)]

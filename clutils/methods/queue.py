@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clutils.methods.base import Method
-from clutils.settings import Setting
+from clutils.settings import Setting, demand_room
 
 QUEUE_SIZE = Setting(1, symbol="K", whole=True, about="keys in the queue")
 
@@ -21,6 +21,7 @@ class Queued(Method):
 
     def start_queue(self) -> None:
         """Random unit vectors."""
+        demand_room(type(self).__name__, f"a queue of {self.queue_size:,} keys", self.queue_size * self.out)
         self.register_buffer("queue", normalize(torch.randn(self.queue_size, self.out), dim=1))
         self.register_buffer("next_place", torch.zeros((), dtype=torch.int64))
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
-from clutils.settings import OnlyFields, Setting, check, one_of, setting, within
+from clutils.settings import OnlyFields, Setting, check, demand_room, one_of, setting, within
 from clutils.views import batched, everywhere, graphs, sentences, vectors
 from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
@@ -83,6 +83,8 @@ class Augmentation(OnlyFields):
         range or setting.
         """
         check_images(images)
+        room = len(images) * self.size * (images.shape[1] * self.size + images.shape[-1])
+        demand_room("Augmentation", f"{len(images):,} views of {self.size:,} pixels a side", room)
         return self.apply(images, self.draw(len(images), images.shape[-2], images.shape[-1], generator))
 
     def draw(self, n: int, height: int, width: int, generator: torch.Generator | None = None) -> Parameters:

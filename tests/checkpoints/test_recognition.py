@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import checkpoints
+from clutils import checkpoints, encoders
 from tests.checkpoints.files import conv_state, reopened, seeded
 
 NET = conv_state()
@@ -141,3 +141,15 @@ def test_of_two_heads_none_is_used_and_both_are_named_and_one_can_be_asked_for(t
         assert torch.allclose(asked.head(z), PLAIN(z), atol=1e-5)
     with pytest.raises(ValueError, match=r"head is 'c', but no linear layers .* they are under 'a\.', 'b\.'"):
         checkpoints.open(tmp_path / "file.pt", head="c")
+
+
+@pytest.mark.parametrize("given", [3, None, {"conv1.weight": torch.zeros(4, 3, 3, 3)}, [1, 2]])
+def test_what_is_no_file_and_no_network_is_quoted(given):
+    with pytest.raises(ValueError, match=r"is no file, and no nn\.Module that gives features"):
+        checkpoints.open(given)
+
+
+@pytest.mark.parametrize("key", ["temperature", "tau"])
+def test_a_temperature_beside_the_weights_is_taken(key, tmp_path):
+    torch.save({"model": encoders.build("conv16").state_dict(), key: 0.3}, tmp_path / "own.pt")
+    assert checkpoints.open(tmp_path / "own.pt").temperature == 0.3
