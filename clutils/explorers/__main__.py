@@ -9,7 +9,6 @@ from typing import Any
 
 from clutils import explorers
 
-WHAT = "Write pages with sliders that need no network and no kernel."
 ALL, FOLDER = "all", "notebooks/explorers"
 
 

@@ -339,20 +339,15 @@ def _right_end(ax: Axes, handle: Any) -> tuple[float, float, Any] | None:
 
 def _apart(at: list[float], tall: list[float]) -> list[float]:
     """Heights nearest to those given, in their order, at which names so tall do not overlap."""
-    order = sorted(range(len(at)), key=at.__getitem__)
-    need, below = {}, 0.0
-    for before, k in zip([None, *order], order, strict=False):
-        below += 0 if before is None else (tall[before] + tall[k]) / 2
-        need[k] = below
-    blocks: list[list[float]] = []  # mean of what its names want, how many they are
-    for k in order:
-        blocks.append([at[k] - need[k], 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (a, m), (b, n) = blocks.pop(), blocks.pop()
-            blocks.append([(a * m + b * n) / (m + n), m + n])
-    wanted = [mean for mean, count in blocks for _ in range(int(count))]
-    places = dict(zip(order, wanted, strict=True))
-    return [places[k] + need[k] for k in range(len(at))]
+    if not at:
+        return []
+    from sklearn.isotonic import isotonic_regression  # which takes a while to load
+
+    order, places = np.argsort(at, kind="stable"), np.zeros(len(at))
+    high = np.asarray(tall)[order]
+    need = np.cumsum([0, *(high[:-1] + high[1:]) / 2])
+    places[order] = isotonic_regression(np.asarray(at)[order] - need) + need
+    return places.tolist()
 
 
 def log_axis(axis: Axis) -> None:

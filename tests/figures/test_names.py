@@ -4,7 +4,6 @@ pytest turns warnings into errors, so a missing glyph fails a test here.
 """
 
 import numpy as np
-import pytest
 import torch
 
 from clutils import figures
@@ -100,25 +99,3 @@ def test_a_name_that_is_no_utf8_or_controls_the_terminal_is_printable_once_loade
     )
     assert found.class_names == (r"bad\udcff", r"\x1b[2J", "猫") and found.source == r"in \udcff"
     " ".join((*found.class_names, found.source)).encode()
-
-
-@pytest.mark.parametrize("name", [b"bad\xff", b"\x1b[31mred"])
-def test_a_folder_of_such_a_name_trains_to_the_end(tmp_path, name, capsys):
-    import os
-
-    from PIL import Image
-
-    from clutils.__main__ import main
-
-    for folder in (name, b"plain"):
-        place = os.path.join(os.fsencode(tmp_path), b"own", folder)
-        os.makedirs(place)
-        for k in range(12):
-            Image.new("RGB", (16, 16), (20 * k, 0, 9 * len(folder))).save(
-                os.path.join(os.fsdecode(place), f"{k}.png")
-            )
-    own = ("--data", f"folder:{tmp_path / 'own'}", "--steps", "1", "--batch-size", "8", "--encoder", "conv16")
-    assert main(["train", *own, "--out", str(tmp_path / "run")]) == 0
-    assert (tmp_path / "run" / "replay.html").is_file()
-    said = capsys.readouterr().out
-    assert "\x1b[31m" not in said and said.encode()

@@ -1,4 +1,4 @@
-"""The `train` command, killed again and again: `python -m tests.training.kills RUN FOLDER` says what is left.
+"""The `train` command, killed again and again: `python -m tests.training.kills FOLDER` says what is left.
 
 Each life of the run is a process, forked from this one so that it need not import everything anew, and ends
 by SIGKILL: after a random time, or within a write (the file half there, written but not renamed, renamed).
@@ -27,19 +27,14 @@ from tests.runs import advance, past, same, weights
 EVERY = 3  # steps between two checkpoints
 STEPS = 5000  # never reached
 KILLS = 8
-RUNS = {
-    "moco": ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL"),
-    "pinda": ("--method", "pinda", "--loss", "MACL"),
-}
-SSCL = ("--set", "hardest=8", "--set", "synthetic=4")
 WITHIN = ("open", "fsync", "replace", "replaced")  # moments of a write
 HOW = ("within a write", "from its start", "within a write", "from its first step")  # in turns
 
 
-def settings(name: str, folder: Path) -> list[str]:
-    own = RUNS[name] + (SSCL if name == "moco" else ())
-    rest = ("--data", "digits", "--batch-size", "32", "--steps", str(STEPS), "--device", "cpu")
-    return ["train", *own, *rest, "--checkpoint-every", str(EVERY), "--out", str(folder)]
+def settings(folder: Path) -> list[str]:
+    own = f"--data digits --batch-size 32 --steps {STEPS} --device cpu --checkpoint-every {EVERY}"
+    own += " --method moco --method-set queue_size=70 --loss SSCL --set hardest=8 --set synthetic=4"
+    return ["train", *own.split(), "--out", str(folder)]
 
 
 def die(*_: object) -> None:
@@ -93,9 +88,9 @@ def live(arguments: list[str], reached: mmap.mmap, death: tuple[str, int] | None
     os._exit(code)
 
 
-def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict[str, object]:
+def kill_once(folder: Path, number: int, draw: random.Random) -> dict[str, object]:
     """The life of that number and its end; what it had reached and what is left."""
-    arguments, checkpoint = settings(name, folder), folder / "checkpoint.pt"
+    arguments, checkpoint = settings(folder), folder / "checkpoint.pt"
     if checkpoint.exists():
         arguments.append("--resume")
     reached = mmap.mmap(-1, 8)
@@ -112,7 +107,7 @@ def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict
         while how == "from its first step" and not struct.unpack("q", reached[:8])[0]:
             time.sleep(0.002)
             if os.waitpid(child, os.WNOHANG)[0]:
-                raise SystemExit(f"{name}: a life ended by itself: {arguments}")
+                raise SystemExit(f"a life ended by itself: {arguments}")
         time.sleep(draw.uniform(0.0, 0.15))
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -120,7 +115,6 @@ def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict
     history = folder / "history.csv"
     listed = pd.read_csv(history)["step"].tolist() if history.exists() else []
     return {
-        "run": name,
         "how": how if death is None else death[0],
         "killed": os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL,
         "reached": struct.unpack("q", reached[:8])[0],  # 0: it died before its first step
@@ -131,7 +125,7 @@ def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict
     }
 
 
-def outcome(name: str, folder: Path) -> dict[str, object]:
+def outcome(folder: Path) -> dict[str, object]:
     """The run as the kills left it beside one that nobody touched; then it goes on for a step and ends."""
     killed = training.resume(folder / "checkpoint.pt")
     given = ("method", "steps", "batch_size", "method_settings")
@@ -147,7 +141,6 @@ def outcome(name: str, folder: Path) -> dict[str, object]:
         ["train", "--resume", "--steps", str(killed.steps_done + 1), "--out", str(folder)]
     )
     return {
-        "run": name,
         "steps": killed.steps_done,
         "weights": same(weights(killed), weights(again)),
         "optimiser": all(same(moments[0][i], moments[1][i]) for i in moments[1]),
@@ -159,13 +152,13 @@ def outcome(name: str, folder: Path) -> dict[str, object]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    name, folder = sys.argv[1], Path(sys.argv[2])
+    folder = Path(sys.argv[1])
     advance(training.Run(data="digits", device="cpu", batch_size=32, steps=2), 1)  # loads what is lazy
-    draw = random.Random(name)
+    draw = random.Random("moco")
     for number in range(KILLS):
-        print(json.dumps(kill_once(name, folder, number, draw)), flush=True)
+        print(json.dumps(kill_once(folder, number, draw)), flush=True)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        end = outcome(name, folder)
+        end = outcome(folder)
     print(json.dumps(end), flush=True)
 
 

@@ -20,13 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAIN = ("train", "--data", "digits", "--batch-size", "32", "--device", "cpu", "--checkpoint-every", "2")
 
 
-@pytest.fixture(scope="module", params=["moco", pytest.param("pinda", marks=pytest.mark.sweep)])
-def kills(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], list[dict]]:
-    """What the kills left, and what the two runs that they were done to came to."""
+@pytest.fixture(scope="module")
+def kills(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], list[dict]]:
+    """What the kills left, and what the run that they were done to came to."""
     if not hasattr(os, "fork"):
         pytest.skip("the lives are forked, which this system can't")
-    command = [sys.executable, "-m", "tests.training.kills", request.param]
-    command.append(str(tmp_path_factory.mktemp("killed")))
+    command = [sys.executable, "-m", "tests.training.kills", str(tmp_path_factory.mktemp("killed"))]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400)
     assert ended.returncode == 0, ended.stderr
