@@ -221,7 +221,7 @@ def holding(**parts):
         ("map.npz", holding(step=np.array([1, 2])), "map.npz is damaged"),
         ("map.npz", holding(positions=np.zeros((2, 2))), "map.npz is damaged"),
         ("map.npz", holding(labels=np.array([print], object)), "map.npz is damaged"),  # not unpickled
-        ("map.npz", holding(more=np.zeros(2**12)), "bytes, but a map at most 10,000"),
+        ("map.npz", holding(more=np.zeros(2**12)), "bytes, and 10,000 are the most"),
         ("checkpoint.pt", b"half", "checkpoint.pt is damaged"),
         ("checkpoint.pt", Path.unlink, "there is no checkpoint.pt"),
         ("history.csv", Path.unlink, "there is no history.csv"),
