@@ -15,6 +15,7 @@ import torch
 
 from clutils import data, training
 from clutils.data.graphs import MOTIF_EDGES, PLANETOID_PARTS, TU, packed, unpacked
+from tests.data.test_vectors import Trap
 
 PATH = [(0, 1), (1, 2)]
 
@@ -166,16 +167,6 @@ def test_a_citation_network_has_its_public_parts(own_folder):
     assert data.load("nodes:cora", "public-train", download=False).labels.tolist() == list(range(7))
     test = data.load("nodes:cora", "public-test", download=False)
     assert test.labels.tolist() == y[540:].tolist() and len(test) == 20
-
-
-class Trap:
-    """Opening its pickle would create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
 
 
 def test_a_pickle_with_anything_but_arrays_is_refused_and_not_run(own_folder):

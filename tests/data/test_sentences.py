@@ -288,6 +288,10 @@ def test_of_two_columns_under_the_name_of_a_text_the_second_has_the_labels_and_n
     (tmp_path / "films.csv").write_text("review,stars\n" + rows.format(5, 1), "utf-8")
     found = data.load(f"sentences:file:{tmp_path}/films.csv")
     assert len(found) == 4 and found.labels.tolist() == [1, 0, 1, 0]
+    for text in ("id,review\n1,very good\n2,bad film\n", "review,id\nvery good,1\nbad film,2\n"):
+        (tmp_path / "films.csv").write_text(text, "utf-8")
+        found = data.load(f"sentences:file:{tmp_path}/films.csv")
+        assert found.texts == ("very good", "bad film") and found.labels.tolist() == [-1, -1]
     (tmp_path / "films.csv").write_text("review,split\n" + rows.format("train", "test"), "utf-8")
     with pytest.raises(ValueError, match="names of splits and no classes"):
         data.load(f"sentences:file:{tmp_path}/films.csv")

@@ -9,14 +9,10 @@ from clutils import training, views
 from clutils.course import lab as lesson
 from clutils.training import saved
 from tests.course.drawn import exported
+from tests.course.lab.test_panel import LONG, made
 from tests.runs import advance, small
 
 pytestmark = pytest.mark.usefixtures("undrawn", "not_laid_out")
-LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
-
-
-def made(**settings) -> lesson.Lab:
-    return lesson.training_lab(**{"data": "digits", "steps": 6, "batch_size": 32, **settings})
 
 
 def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_named(tmp_path):
