@@ -54,7 +54,7 @@ def _flags(to_measure: Parser) -> None:
     ):
         help = f"{what}, for the row 'trained' of the table; default: {default}"
         to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
-    help = "table of your run by step (history.csv, or a Watcher's), drawn over three recorded runs"
+    help = "table of your run by step (history.csv, or a Watcher's), drawn over recorded runs"
     to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
     help = "file for the figure of --curve; default: curve.png"
     to_measure.add_argument("--out", metavar="FILE", type=Path, default=Path("curve.png"), help=help)

@@ -1,4 +1,4 @@
-"""Curves of three recorded runs, by `benchmarks/known_runs.py`, and one's own over them."""
+"""Curves of recorded runs, by `benchmarks/known_runs.py`, and one's own over them."""
 
 from __future__ import annotations
 
