@@ -22,7 +22,7 @@ IN_PLACE = OWN.exists() and Path(sys.prefix).resolve() != OWN.parent.parent.reso
 
 
 def _package() -> str:
-    """What pip installs: the clone with its extra; beside a wheel the extra's packages, by their own names.
+    """Names for pip: the clone with its extra; beside a wheel the extra's packages, by their own names.
 
     `pip install "clutils[course]"` would ask the package index, where anybody could publish that name.
     """
