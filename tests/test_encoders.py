@@ -7,7 +7,7 @@ import torch
 import torchvision
 from torch import nn
 
-from clutils import encoders
+from clutils import data, encoders, report, training
 
 
 def pictures(n: int = 4, channels: int = 3, size: int = 32) -> torch.Tensor:
@@ -142,3 +142,66 @@ def test_bfloat16_is_chosen_by_the_processors_own_flags(monkeypatch):
     monkeypatch.setattr(encoders.Path, "read_text", absent)
     assert not encoders.computes_bfloat16.__wrapped__("cpu")
     assert not encoders.computes_bfloat16.__wrapped__("mps")
+
+
+class Own(nn.Module):
+    """An encoder of one's own, which gives its features in some way."""
+
+    def __init__(self, gives):
+        super().__init__()
+        self.net, self.gives, self.features = encoders.build("conv16", 1), gives, 128
+
+    def forward(self, images):
+        return self.gives(self.net(images))
+
+
+OTHERS = {
+    "a dict": lambda z: {"z": z},
+    "a tuple": lambda z: (z, z),
+    "a NoneType": lambda z: None,
+    r"a tensor \(60,\)": lambda z: z[:, 0],
+    "a ndarray": lambda z: z.detach().numpy(),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_no_feature_is_named_wherever_an_encoder_is_taken(what):
+    own, (gallery, test) = Own(OTHERS[what]), sets()
+    for taken in (
+        lambda: encoders.embed(own, test.images),
+        lambda: report.check(own, (gallery, test), quick=True),
+        lambda: training.Watcher((gallery, test)).look(own),
+        lambda: training.train(data=gallery, encoder=own, batch_size=30, steps=1, progress=False),
+    ):
+        with pytest.raises(ValueError, match=f"the encoder, a Own, gives {what}, but must give a tensor"):
+            taken()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_an_encoder_in_half_or_double_precision_is_measured_as_it_is(kind):
+    own, (gallery, test) = Own(lambda z: z[:, :, None, None]), sets()
+    features = encoders.embed(own, test.images)
+    own.to(kind)
+    found = encoders.embed(own, test.images)
+    assert found.dtype == torch.float32 and found.shape == (60, 128)
+    torch.testing.assert_close(found, features, rtol=0.05, atol=0.02)
+    knn = report.check(own, (gallery, test), quick=True).examination.found.knn
+    assert training.Watcher((gallery, test)).look(own).knn == pytest.approx(knn, abs=0.15)
+
+
+def test_an_encoder_that_is_wrong_about_itself_or_a_head_that_does_not_fit_is_said():
+    own, (gallery, test) = Own(lambda z: z), sets()
+    with pytest.raises(ValueError, match="the head, a Linear, does not take the encoder's 128 features"):
+        report.check(own, (gallery, test), quick=True, head=nn.Linear(5, 3))
+    with pytest.raises(ValueError, match="head is 'fc', a name in a file, but a module is taken as it is"):
+        report.check(own, (gallery, test), quick=True, head="fc")
+    own.features = 64
+    with pytest.raises(ValueError, match="the encoder gives 128 numbers, but its features are 64"):
+        training.train(data=gallery, encoder=own, batch_size=30, steps=1, progress=False)
+    del own.features
+    with pytest.raises(ValueError, match=r"a Own, does not say how many .* encoder\.features = 512"):
+        training.Run(data=gallery, encoder=own, batch_size=30, steps=1)
+
+
+def sets():
+    return data.load("digits", limit=120), data.load("digits", split="test", limit=60)

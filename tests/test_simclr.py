@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from clutils import data, losses, measures, training, views
+from clutils import checkpoints, data, encoders, losses, measures, training, views
 
 
 @pytest.fixture
@@ -133,11 +133,60 @@ def test_it_runs_as_a_script_without_a_network_and_says_what_it_does(root, tmp_p
         "step 2 of 2",
         "kNN accuracy after training",
     ]
+    opened = checkpoints.open(tmp_path / "simclr.pt")
+    assert (opened.arch, opened.temperature, opened.missing) == ("conv16", 0.2, [])
+    assert opened.head is not None
+
+
+@pytest.mark.parametrize("network, arch", [("small", "conv16"), ("resnet18", "resnet18")])
+def test_what_it_saves_gives_the_same_features_and_vectors(simclr, monkeypatch, tmp_path, network, arch):
+    monkeypatch.setattr(simclr, "NETWORK", network)
+    monkeypatch.setattr(simclr, "OUT", str(tmp_path / "own.pt"))
+    monkeypatch.setattr(simclr, "STEPS", 1)
+    monkeypatch.setattr(simclr, "generated", lambda count, seed, real=simclr.generated: real(40, seed))
+    made = simclr.make_networks()
+    monkeypatch.setattr(simclr, "make_networks", lambda: made)
+    monkeypatch.setattr(sys, "argv", ["simclr.py", "DATA=generated"])
+    simclr.main()
+    images, _ = simclr.generated(40, seed=2)
+    opened = checkpoints.open(tmp_path / "own.pt")
+    encoder, head = (network.eval() for network in made)
+    features = simclr.features(encoder, images)
+    assert opened.arch == arch
+    torch.testing.assert_close(encoders.embed(opened.encoder, images), features, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(opened.head.eval()(features), head(features), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("TEMPERATURE=0", "TEMPERATURE=nan", "LEARNING_RATE=nan", "LEARNING_RATE=-1", "SIZE=-3", "SIZE=8"),
+        *("STEPS=-1", "BATCH=1", "NEIGHBOURS=0", "WORKERS=-1", "WEIGHT_DECAY=inf"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_one_line_that_quotes_it(simclr, monkeypatch, given):
+    monkeypatch.setattr(sys, "argv", ["simclr.py", given])
+    monkeypatch.setattr(simclr, given.partition("=")[0], getattr(simclr, given.partition("=")[0]))
+    with pytest.raises(SystemExit) as ended:
+        simclr.main()
+    assert str(ended.value).startswith(given.replace("=", " is ") + ", but must be a number from ")
+
+
+def test_any_other_setting_that_does_not_fit_is_one_line(root, tmp_path):
+    """A traceback is what python prints before that line."""
+    script = [sys.executable, str(root / "notebooks" / "simclr.py"), "DATA=generated"]
+    for given in ("STEPS=two", "NETWORK=resnet19", "DEVICE=abacus", "DATA=nowhere", "OUT=no/where.pt"):
+        ended = subprocess.run([*script, given], cwd=tmp_path, capture_output=True, text=True)
+        assert ended.returncode == 1 and ended.stdout == "", given
+        assert "File " not in ended.stderr and given.partition("=")[2].split("/")[0] in ended.stderr
 
 
 def test_a_setting_that_there_is_not_is_named_beside_those_that_there_are(simclr, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["simclr.py", "STEP=3"])
-    with pytest.raises(SystemExit, match=r"no setting 'STEP'; there are DATA, NETWORK, SIZE, .*, DEVICE$"):
+    with pytest.raises(
+        SystemExit, match=r"no setting 'STEP'; there are DATA, NETWORK, SIZE, .*, DEVICE, OUT$"
+    ):
         simclr.main()
 
 

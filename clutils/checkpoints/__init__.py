@@ -71,6 +71,9 @@ def open(
     encoder is in it or its weights are not finite.
     """
     if isinstance(path, nn.Module):
+        for name, value in (("arch", arch), ("weights", weights), ("head", head)):
+            if value is not None:
+                raise ValueError(f"{name} is {value!r}, a name in a file, but a module is taken as it is")
         return _given(path)
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoints.open: {path!r:.80} is no file, and no nn.Module that gives features")

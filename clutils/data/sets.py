@@ -79,6 +79,15 @@ class SampleSet:
         """Raises ValueError unless the samples are of their kind, and every one has a label."""
         self.class_names, self.source = tuple(map(printable, self.class_names)), printable(self.source)
         name, part, inputs, kind = type(self).__name__, self._parts[0], self.inputs, kind_called(self._kind)
+        for called, given in ((part, inputs), ("labels", self.labels)):
+            if not isinstance(given, Tensor):
+                what = f"of type {type(given).__name__}"
+                raise ValueError(
+                    f"{name}: {called} are {what}, but must be a tensor: torch.as_tensor({called})"
+                )
+        if inputs.ndim == 4 and inputs.shape[1] > 4 and inputs.shape[3] in (1, 3):
+            shape = tuple(inputs.shape)
+            raise ValueError(f"{name}: {part} {shape} end with their channels: {part}.permute(0, 3, 1, 2)")
         if inputs.dtype != kind.dtype or inputs.ndim != kind.ndim or width(inputs) < 1:
             needed = f"{str(kind.dtype).removeprefix('torch.')} {kind.shape}"
             raise ValueError(f"{name}: {part} are {inputs.dtype} {tuple(inputs.shape)}; {needed} is needed")

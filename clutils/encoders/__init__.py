@@ -218,7 +218,27 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
     on_device = 128 if parameter.device.type == "cpu" else 512
     with evaluating(encoder), torch.no_grad():
         parts = images.split(on_device if batch_size is None else batch_size)
-        return torch.cat([encoder(as_input(part.to(parameter.device))).float().cpu() for part in parts])
+        fed = (as_input(part.to(parameter.device), _computes_in(encoder)) for part in parts)
+        return torch.cat([features_in(encoder(part), encoder).cpu() for part in fed])
+
+
+def _computes_in(encoder: nn.Module) -> torch.dtype:
+    """Type of its weights, unless it says that it takes float32 whatever that is."""
+    weights = next(encoder.parameters(), None)
+    if weights is None or not weights.is_floating_point() or getattr(encoder, "takes_float32", False):
+        return torch.float32
+    return weights.dtype
+
+
+def features_in(given: object, encoder: nn.Module) -> Tensor:
+    """The features in what an encoder gave, as (N, features) float32. Raises ValueError where none are."""
+    if not isinstance(given, Tensor) or given.ndim < 2:
+        what = f"a tensor {tuple(given.shape)}" if isinstance(given, Tensor) else f"a {type(given).__name__}"
+        raise ValueError(
+            f"the encoder, a {type(encoder).__name__}, gives {what}, but must give a tensor (N, features): "
+            "wrap it in a module that returns one"
+        )
+    return given.flatten(1).float()
 
 
 def unseen(encoder: nn.Module) -> bool:
@@ -238,7 +258,8 @@ def settled(encoder: nn.Module, images: Tensor, batch_size: int = 64) -> nn.Modu
     made = copy.deepcopy(encoder)
     device = next(made.parameters(), images).device
     with torch.random.fork_rng(devices=[]):  # dropout draws
-        update_bn((as_input(part.to(device)) for part in images.split(batch_size)), made)
+        kind = _computes_in(made)
+        update_bn((as_input(part.to(device), kind) for part in images.split(batch_size)), made)
     return made.eval()
 
 
@@ -254,14 +275,14 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-def as_input(images: Tensor) -> Tensor:
-    """uint8 -> float32 in [0, 1], and the memory order (channels last) in which convolutions are fastest.
+def as_input(images: Tensor, kind: torch.dtype = torch.float32) -> Tensor:
+    """uint8 -> floats in [0, 1], and the memory order (channels last) in which convolutions are fastest.
 
-    Integers, a sentence's words, stay what they are.
+    Integers, a sentence's words, stay what they are; kind: of the floats, as an encoder's weights are.
     """
     if images.dtype == torch.int64:
         return images
-    images = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+    images = (images.float() / 255 if images.dtype == torch.uint8 else images.float()).to(kind)
     if images.ndim != 4:
         return images
     return images.contiguous(memory_format=torch.channels_last)

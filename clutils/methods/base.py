@@ -316,7 +316,10 @@ class Method(nn.Module, metaclass=Declared):
         views = encoders.as_input(processes.local_shard(views))
         encoder = self.encoder if encoder is None else encoder
         with autocast(views.device, self.half_type):
-            features = encoder(views).float()
+            features = encoders.features_in(encoder(views), encoder)
+        says = getattr(encoder, "features", None)
+        if isinstance(says, int) and features.shape[1] != says:
+            raise ValueError(f"the encoder gives {features.shape[1]} numbers, but its features are {says}")
         return processes.all_gather(features)
 
     def projected(self, *views: Tensor) -> tuple[Tensor, ...]:

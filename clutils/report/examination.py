@@ -368,7 +368,11 @@ def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
             why = f"no projection head was built; left out: {', '.join(left[:3])}{more}"
         unknown["head_uniformity"] = why
         return None
-    z1, z2 = (encoders.embed(opened.head, view) for view in own)
+    try:
+        z1, z2 = (encoders.embed(opened.head, view) for view in own)
+    except RuntimeError as error:
+        takes = f"does not take the encoder's {own[0].shape[1]} features"
+        raise Unfit(f"the head, a {type(opened.head).__name__}, {takes}: {error}", "head") from error
     norms = torch.cat([z1, z2]).norm(dim=1)
     if not norms.any():  # all at one place
         return similarities.normalise(torch.ones_like(z1)), similarities.normalise(torch.ones_like(z2))

@@ -27,6 +27,7 @@ class Prepared(nn.Module):
     mean: Tensor
     std: Tensor
     in_bfloat16 = False
+    takes_float32 = True  # whatever its encoder computes in
 
     def __init__(
         self,
@@ -64,7 +65,9 @@ class Prepared(nn.Module):
             images = nn.functional.interpolate(
                 images, (self.side, self.side), mode="bilinear", antialias=True
             )
-        return self.encoder(encoders.as_input((images - self.mean) / self.std)).flatten(1)
+        weights = next(self.encoder.parameters(), self.mean)
+        fed = encoders.as_input((images - self.mean) / self.std, weights.dtype)
+        return encoders.features_in(self.encoder(fed), self.encoder)
 
 
 def as_taken(pictures: ImageSet, channels: int) -> ImageSet:

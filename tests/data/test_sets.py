@@ -336,3 +336,21 @@ def test_a_long_tail_that_can_not_be_is_quoted():
         whole.long_tailed(0.5)
     with pytest.raises(ValueError, match="has 1 classes"):
         whole.classes(["dots"]).long_tailed(10)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"labels": [0, 1]}, r"labels are of type list, but must be a tensor: torch\.as_tensor\(labels\)"),
+        ({"labels": np.array([0, 1])}, "labels are of type ndarray, but must be a tensor"),
+        ({"images": np.zeros((2, 3, 8, 8), np.uint8)}, "images are of type ndarray, but must be a tensor"),
+        (
+            {"images": torch.zeros(2, 8, 8, 3, dtype=torch.uint8)},
+            r"images \(2, 8, 8, 3\) end with their channels: images\.permute\(0, 3, 1, 2\)",
+        ),
+    ],
+)
+def test_arrays_of_other_libraries_are_told_what_makes_them_fit(change, words):
+    usual = {"images": torch.zeros(2, 3, 8, 8, dtype=torch.uint8), "labels": torch.tensor([0, 1])}
+    with pytest.raises(ValueError, match=words):
+        data.ImageSet(**usual | change, class_names=("a", "b"), masks=None, source="made here")
