@@ -223,7 +223,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
 
 
 def _computes_in(encoder: nn.Module) -> torch.dtype:
-    """Type of its weights, unless it says that it takes float32 whatever that is."""
+    """Kind of numbers that its weights are, unless it says that it takes float32 whatever that is."""
     weights = next(encoder.parameters(), None)
     if weights is None or not weights.is_floating_point() or getattr(encoder, "takes_float32", False):
         return torch.float32
