@@ -175,36 +175,28 @@ def test_a_cell_run_again_where_the_front_end_names_none_can_stop_what_trains():
     assert not training_elsewhere.running and Background.now is None
 
 
-def test_a_cell_that_is_run_again_stops_what_its_panel_trained_and_another_cell_does_not(monkeypatch):
-    monkeypatch.setattr(module, "_cell", lambda: "one")
-    first = made(steps=100_000).start()
-    reached(first, 1)
-    monkeypatch.setattr(module, "_cell", lambda: "two")
-    made()
-    assert first.background.running
-    monkeypatch.setattr(module, "_cell", lambda: "one")
-    again = made()
-    assert not first.background.running
-    assert again.start().wait(LONG)
-
-
-def test_a_cell_that_is_run_again_keeps_its_runs_and_says_where_the_last_was_stopped(monkeypatch):
+def test_a_cell_that_is_run_again_stops_its_own_run_alone_and_says_where_and_keeps_its_runs(
+    monkeypatch,
+):
     monkeypatch.setattr(module, "_cell", lambda: "one")
     first = made(steps=3)
     first.start().wait(LONG)
     first.menus["steps"].value = 100_000
     first.start()
     reached(first, 2)
+    monkeypatch.setattr(module, "_cell", lambda: "two")
+    assert made().runs == [] and first.background.running
+    monkeypatch.setattr(module, "_cell", lambda: "one")
     again = made()
-    assert again.runs == first.runs and len(again.runs) == 2 and not again.runs[1].run.done
+    assert not first.background.running and again.runs == first.runs
+    assert len(again.runs) == 2 and not again.runs[1].run.done
     stopped = again.runs[1].run.steps_done
     assert f"the run that trained here was stopped at step {stopped}." in again.status.value
     with pytest.raises(ValueError, match="no method"):
         made(method="sim")
     third = made()  # a call that could not be does not lose them, and nothing was stopped for this one
     assert third.runs == first.runs and "stopped" not in third.status.value
-    monkeypatch.setattr(module, "_cell", lambda: "two")
-    assert made().runs == []
+    assert third.start().wait(LONG)
 
 
 def test_a_cell_that_is_run_again_while_its_panel_loads_leaves_nothing_training(monkeypatch):
