@@ -238,23 +238,19 @@ def test_what_never_answers_is_given_up_before_scikit_learn_waits(monkeypatch):
     assert calls == []
 
 
-def test_download_false_asks_nobody_but_takes_what_is_here(monkeypatch, activities):
+def test_what_was_made_is_listed_needs_no_network_and_is_mended_where_it_is_damaged(monkeypatch, activities):
     calls = fetcher(monkeypatch, "fetch_openml", activities)
     with pytest.raises(data.Unavailable, match="switched off") as answer:
         data.load("vectors:har", download=False)
     one_line(answer)
     assert calls == []
     online = data.load("vectors:har", limit=5)
+    (har,) = data.on_disk()
+    assert har.name == "vectors:har" and har.complete and har.bytes == har.path.stat().st_size
     assert torch.equal(data.load("vectors:har", limit=5, download=False).vectors, online.vectors)
-
-
-def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path):
-    calls = fetcher(monkeypatch, "fetch_openml", activities)
-    data.load("vectors:har")
-    kept = tmp_path / "data" / "vectors" / "har.npz"
-    kept.write_bytes(kept.read_bytes()[:5000])
+    har.path.write_bytes(har.path.read_bytes()[:5000])
     assert len(data.load("vectors:har")) == 7352 and len(calls) == 2
-    assert [file.name for file in kept.parent.iterdir()] == ["har.npz"]  # no halves beside it
+    assert [file.name for file in har.path.parent.iterdir()] == ["har.npz"]  # no halves beside it
 
 
 def test_scikit_learn_opens_no_pickle_that_lies_in_the_data_directory(monkeypatch, tmp_path):
@@ -286,13 +282,6 @@ def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities):
         one_line(answer)
 
 
-def test_on_disk_lists_what_was_made(monkeypatch, activities, tmp_path):
-    fetcher(monkeypatch, "fetch_openml", activities)
-    data.load("vectors:har")
-    (har,) = data.on_disk()
-    assert har.name == "vectors:har" and har.complete and har.bytes == har.path.stat().st_size
-
-
 # One's own arrays
 
 
@@ -310,19 +299,16 @@ def test_vector_set_takes_what_readers_have():
             and made.vectors.dtype == torch.float32
         )
         assert made.labels.tolist() == [-1, -1] and made.class_names == ()
+    mine = np.ones((2, 3), np.float32)
+    made = data.vector_set(mine)
+    mine[:] = 7
+    assert (made.vectors == 1).all()  # a set does not change with the array it was made of
     assert data.vector_set(numbers, ["b", "a"]).labels.tolist() == [1, 0]
     assert data.vector_set(numbers, ["b", "a"]).class_names == ("a", "b")
     assert data.vector_set(numbers, ["b", "a"], class_names=["b", "a", "c"]).labels.tolist() == [0, 1]
     assert data.vector_set(numbers, torch.tensor([2, -1])).class_names == ("0", "1", "2")
     assert data.vector_set(numbers, [0, 1], ["no", "yes"], source="mine").source == "mine"
     assert data.vector_set([[0.5, 0], [7, 1]] * 2).source.endswith("holds labels: give it as labels")
-
-
-def test_a_set_does_not_change_with_the_array_it_was_made_of():
-    numbers = np.ones((2, 3), np.float32)
-    made = data.vector_set(numbers)
-    numbers[:] = 7
-    assert (made.vectors == 1).all()
 
 
 @pytest.mark.parametrize(
