@@ -1,7 +1,10 @@
 """Notebook 13: exercises agree with the report and know wrong answers; three runs are as ill as said."""
 
+import json
+import math
 from itertools import permutations, product
 
+import pandas as pd
 import pytest
 import torch
 
@@ -120,3 +123,25 @@ def test_no_limit_of_one_line_is_free_of_mistakes_and_the_panel_counts_them():
     panel = lesson.one_limit(made)
     panel.set(limit=0.03)
     assert "3 of 9 healthy" in panel.readout.value and "3 of 9 half-trained" in panel.readout.value
+
+
+def test_what_the_lesson_says_of_numbers_without_labels_is_what_the_records_say(capsys):
+    notebook = json.loads((records.ROOT / "notebooks" / "13_checkpoint_check.ipynb").read_text("utf-8"))
+    cells = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+    known = {"made": records.read("calibration"), "json": json, "math": math, "pd": pd, "records": records}
+    exec("\n".join(cells[name] for name in ("unlabelled-ranks", "unlabelled-recipes")), known)
+    found, kinds = known["found"], list(known["kinds"])
+    lowest = {(k, m): min(found[k, m, i][1] for _, _, i in found) for k, m, _ in found}
+    without = ("effective_rank", "uniformity", "alignment")
+    assert all(lowest[kinds[0], measure] > 0.3 for measure in without), "with ill ones all agree"
+    assert [lowest[kinds[1], measure] > 0 for measure in without] == [False, False, True]
+    assert lowest[kinds[1], "knn"] > 0.6
+    rounded = [round(found[kinds[1], m, i][0], 2) for m in without for i in ("cifar", "digits", "scenes")]
+    assert (min(rounded), max(rounded)) == (-0.08, 0.79), "docs/check.md says so"
+    of_cifar, of_digits = capsys.readouterr().out.split("cifar: probe")[1].split("digits: probe")
+    assert of_cifar.count("not decided") == 6 and of_digits.count("not decided") == 4
+    decided = [line.split()[0] for line in of_digits.splitlines()[1:] if "not" not in line]
+    assert decided == ["effective_rank", "knn"]
+    few = known["few"].set_index("made")
+    assert few["alignment"].idxmin() == few["uniformity"].idxmax() == "no-crop"
+    assert few["lidar"].idxmax() == few["probe"].idxmin() == "no-colour"
