@@ -49,12 +49,12 @@ function turning(s, crowd) { // where W is lowest along the temperature, if that
   return { mean: Math.abs(mean) < 1e-12 ? 0 : mean, hardest, turns, t, W: sigmoid(contrast(s, crowd, t)) };
 }
 
-const opened = (name, found) => found.pull[0] * (UNSCALED.has(name) ? 1 : found.temperature ?? 1);
+const opened = (name, found) => found.gate ?? found.pull[0] * (UNSCALED.has(name) ? 1 : found.temperature ?? 1);
 
 // What the page says of one loss: value, forces, K_eff, W at the temperature that the loss used
 function stand(name, p, s, { n, m }) {
   const found = loss(name, p, [s], n, m), t = found.temperature, K = m.reduce((a, b) => a + b, 0);
-  const W = t === undefined || t === 0 ? null : isFinite(t) ? gate(s, n, m, t) : K / (K + 1);
+  const W = found.gate ?? (t === undefined || t === 0 ? null : isFinite(t) ? gate(s, n, m, t) : K / (K + 1));
   return { value: found.value, pull: found.pull[0], push: found.push, K_eff: effective(found.push, m), W,
     gate: opened(name, found) };
 }
@@ -204,7 +204,8 @@ function draw(app) {
     : gated ? `W = ${number(found.W)}: ${percent(found.W)} of the gradient comes through`
     : `W = ${number(found.W)}, but ${titled("loss")} pulls with ${UNSCALED.has(state.loss) ? "" : `${number(found.gate)}/τ = `}${number(found.pull)}`;
   const beside = state.beside === "none" ? "" : `; ${titled("beside")} pulls with ${number(ask(app, "beside").pull)}${gated ? `, ${titled("loss")} with ${number(found.pull)}` : ""}`;
-  const moves = turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`
+  const moves = state.temperature === undefined ? `Its temperature at s⁺ is (1 − s⁺²)/2 = ${number((1 - s * s) / 2)}, so the pull is ${number(found.pull)}`
+    : turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`
     : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) = ${number(limit)}`
     : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) = ${number(limit)}`;
   return `${W}${beside}; ${shares}.${gated ? ` ${moves}.` : ""}` + (half ? ` W = ½ at K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "");

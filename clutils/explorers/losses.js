@@ -105,6 +105,13 @@ const lossOverWeight = (c) => // softplus(c) / W, its gradient as if W were a nu
 
 const infoNCE = ({ temperature: t }, a) => mean(softplus(contrasts(a, t)));
 
+function temperatureFree(p, a) { // logits 2 artanh(s); its temperature is that of each similarity, (1 - s²)/2
+  const odds = each((x) => 2 * Math.atanh(Math.min(Math.max(x, -0.9999), 0.9999)), (x) => (Math.abs(x) > 0.9999 ? 0 : 2 / (1 - x * x)));
+  const c = minus(logSum(odds(a.n), a.m), odds(a.s));
+  a.gate = sigmoid(c.of[0]);
+  return mean(softplus(c));
+}
+
 function supCon({ temperature: t }, a) {
   if (a.s.of.length === 1 && a.n.of.length) return infoNCE({ temperature: t }, a);
   const counts = [...a.s.of.map(() => 1), ...(a.m || a.n.of.map(() => 1))];
@@ -231,10 +238,11 @@ export const LOSSES = {
   WeightedDecoupled: weightedDecoupled, DualTemperature: dualTemperature, RINCE: rince, AlphaCL: alphaCL,
   SogCLR: sogCLR, ISogCLR: (p, a) => plus(sogCLR(p, a), p.temperature * p.radius),
   MACL: macl, ADNCE: adnce, Robust: robust, SigLIP: sigLIP, AttentionNCE: attentionNCE,
+  TemperatureFree: temperatureFree,
 };
 
 // Its value; pull = -dl/ds of each positive; push = dl/dn of each single negative, unless nobody asks for it;
-// temperature as it was used, where it has one
+// temperature as it was used, where it has one; gate of the first positive, where it is not that temperature's W
 export function loss(name, p, s_, n_, m = null, batch = s_, pushes = true) {
   tape = [];
   const s = made(s_), n = made(n_), anchor = { s, n, m, N: m ? total(m) : n_.length, batch };
@@ -244,7 +252,8 @@ export function loss(name, p, s_, n_, m = null, batch = s_, pushes = true) {
   found.slope[0] = 1;
   for (let k = tape.length - 1; k >= 0; k--) tape[k].back(tape[k]);
   const push = m ? n.slope.map((x, j) => (m[j] ? x / m[j] : 0)) : n.slope;
-  return { value: found.of[0], pull: s.slope.map((x) => -x), push: pushes ? push : null, temperature: anchor.temperature ?? p.temperature };
+  return { value: found.of[0], pull: s.slope.map((x) => -x), push: pushes ? push : null,
+    gate: anchor.gate, temperature: anchor.temperature ?? p.temperature };
 }
 
 // The gate W = sigmoid(c) of one positive; 1 = open

@@ -121,6 +121,7 @@ LOSSES: dict[str, dict[str, Any]] = {
         ("ADNCE", "#3FA34D", (0, (5, 2, 2, 2)), (5, 1, 0)),
         ("SigLIP", "#00868B", (0, (1, 4)), (8, 1, 0)),
         ("VICReg", "#9A9A9A", (0, (2, 3, 8, 3)), "."),
+        ("TemperatureFree", "#D9027D", (0, (8, 1, 1, 1, 3, 1)), (7, 1, 0)),
         ("SIGReg", "#7A7A55", (0, (5, 5)), (3, 2, 0)),
     )
 }
@@ -140,6 +141,7 @@ TITLES = {
     "AlphaCL": "α-CL",
     "ISogCLR": "iSogCLR",
     "Robust": "robust",
+    "TemperatureFree": "temperature-free",
 }
 
 

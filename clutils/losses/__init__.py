@@ -28,6 +28,7 @@ from clutils.losses.sogclr import SogCLR
 from clutils.losses.spectral import Spectral
 from clutils.losses.sscl import SSCL
 from clutils.losses.supcon import SupCon
+from clutils.losses.temperature_free import TemperatureFree
 from clutils.losses.triplet import Triplet
 from clutils.losses.vicreg import VICReg
 from clutils.losses.weighted_decoupled import WeightedDecoupled

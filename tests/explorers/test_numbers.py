@@ -285,7 +285,8 @@ def test_the_ruler_reads_as_the_packages(kept):
                 scale = abs(marks.trained.value)
                 assert_close(found["trained"][name], expected, f"{marks.loss}, trained: {name}", scale)
         said = "can't be said" if found["verdict"] == "unknown" else f" is {found['verdict']}: "
-        assert said in marks.says(state["value"])
+        says = marks.says(state["value"])
+        assert said in says or " is at chance as " in says  # a value on another's scale: a test of its own
         verdicts.add(found["verdict"])
     assert verdicts >= {"above chance", "learning", "below the floor", "unknown"}
 

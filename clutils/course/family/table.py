@@ -27,6 +27,7 @@ TEX = {
     **{"bias": "b", "sigma": r"\sigma", "q": "q", "w": "w_i", "importance": r"\alpha_j", "q_star": "q^*_j"},
     **{"c_w": r"\tilde c", "W_w": r"\tilde W", "p_w": r"\tilde p_j", "log_K": r"\log K", "radius": r"\rho"},
     **{"mu": r"\mu", "nu": r"\nu", "eps": r"\varepsilon", "S_f": "S_f", "lacks": r"\mathbb 1_f", "D": "D"},
+    **{"odds": "o_j", "odds_plus": "o^+", "W_o": "W_o", "p_o": r"\hat p^o_j"},
     **{"T_m": "T_m", "dT": r"T_m'(x_j)", "M": "M"},
     **{name: rf"\mathrm{{{name}}}" for name in ("softplus", "relu")},
     **{"log": r"\log", "sum": r"\textstyle\sum"},
@@ -94,6 +95,12 @@ def rows(temperature: float = 0.3) -> list[Row]:
         Row(losses.WeightedDecoupled(t), "c + (1 - w) * s / t", "w / t", "p / t"),
         Row(losses.SogCLR(t), "t * (c - log_K)", "1", "p", "its average at rest"),
         Row(losses.ISogCLR(0.5, temperature=t), "t * (c - log_K + radius)", "1", "p", "the same"),
+        Row(
+            losses.TemperatureFree(),
+            "log(1 + sum(odds) / odds_plus)",
+            "2 * W_o / (1 - s**2)",
+            "2 * W_o * p_o / (1 - n**2)",
+        ),
         Row(losses.Robust(0.5), "sum(q_star * n) - s", "1", "q_star"),
         Row(losses.AlphaCL(t, 2.0), "sum(importance * (n - s))", "sum(importance)", "importance"),
         Row(losses.ADNCE(t), "softplus(c_w)", "W_w / t", "W_w * p_w / t"),
@@ -198,6 +205,7 @@ def quantities(loss: losses.Loss, s: Tensor, n: Tensor) -> dict[str, Any]:
     density = -(((n - getattr(loss, "mean", 0.0)) / getattr(loss, "deviation", 1.0)) ** 2) / 2
     logits = n / t + density - density.logsumexp(1, keepdim=True) + math.log(K)
     c_w, lam = logits.logsumexp(1, keepdim=True) - s / t, getattr(loss, "off_diagonal", 0.0)
+    odds_plus, odds = (1 + s) / (1 - s), (1 + n) / (1 - n)
     statistic, slope = _epps_pulley(n)
     return {
         **{"q": getattr(loss, "q", 1.0), "w": 2 - len(s) * torch.softmax(s / getattr(loss, "sigma", 1.0), 0)},
@@ -206,6 +214,8 @@ def quantities(loss: losses.Loss, s: Tensor, n: Tensor) -> dict[str, Any]:
             "q_star": q_star,
             "bias": getattr(loss, "bias", 0),
         },
+        **{"odds_plus": odds_plus, "odds": odds, "p_o": odds / odds.sum(1, keepdim=True)},
+        **{"W_o": odds.sum(1, keepdim=True) / (odds_plus + odds.sum(1, keepdim=True))},
         **{"c_w": c_w, "W_w": c_w.sigmoid(), "p_w": torch.softmax(logits, 1), "log_K": math.log(K)},
         **{"mu": getattr(loss, "variance", 0.0), "nu": getattr(loss, "covariance", 0.0), "eps": vicreg.ADDED},
         **{"S_f": s, "lacks": (s**2 + vicreg.ADDED < 1).double(), "D": len(s), "M": len(s)},

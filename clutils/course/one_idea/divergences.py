@@ -57,6 +57,10 @@ def _middling(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     return _plain(loss, s, n + loss.temperature * log_w)
 
 
+def _odds(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    return 2 * torch.atanh(torch.cat([s, n], dim=1))
+
+
 def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     return _plain(loss, s, n) + loss.bias
 
@@ -73,6 +77,7 @@ def inside(t: float = 0.3) -> list[Row]:
         Row(losses.NPair(), "softmax of inner products", _plain),
         Row(losses.SupCon(t), info, _plain, 3),
         Row(losses.ADNCE(t), "softmax, each negative times a weight of its s without gradient", _middling),
+        Row(losses.TemperatureFree(), "share of the odds (1 + s)/(1 - s), over all candidates", _odds),
         Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
         Row(
             losses.AttentionNCE(t),
