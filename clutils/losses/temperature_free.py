@@ -35,6 +35,6 @@ class TemperatureFree(Loss):
         return -torch.log(p).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
-        logits = (2 * torch.atanh(s.clamp(-CLAMP, CLAMP)) for s in (pairs.positives, pairs.negatives))
-        c = contrast(Pairs(*logits, pairs.positive_mask, pairs.negative_mask), 1.0)
+        s, n = (2 * torch.atanh(x.clamp(-CLAMP, CLAMP)) for x in (pairs.positives, pairs.negatives))
+        c = contrast(Pairs(s, n, pairs.positive_mask, pairs.negative_mask), 1.0)
         return mean_over_positives(softplus(c), pairs)
