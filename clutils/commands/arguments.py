@@ -15,6 +15,7 @@ from clutils.files import printable
 
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}  # values that are no Python literals
+MAPPED = ("limit", "arch", "weights", "mean", "std", "size", "seed")  # options of a check that `map` has
 SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
 
 
@@ -122,16 +123,19 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def flags_of(name: str) -> tuple[str, ...]:
+    """How an option of a check is typed; the first is the one that messages name."""
+    return ("--images", "--pictures") if name == "limit" else (f"--{name}",)
+
+
 def map_command(
     file: str | Path, data: str, out: str | Path, options: argparse.Namespace | None = None
 ) -> str:
     """The command that draws these images on a map, as one types it, with the same options as a check's."""
     words = ["python", "-m", "clutils", "map", str(file), "--data", data]
-    usual = {"limit": 2000, "mean": "auto", "seed": 0}
-    for name in ("limit", "arch", "weights", "mean", "size", "seed"):
+    for name in MAPPED:
         value = getattr(options, name, None)
-        if value is not None and value != usual.get(name):
-            name = "images" if name == "limit" else name
+        if value is not None:
             told = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-            words.append(f"--{name}={told}")
+            words.append(f"{flags_of(name)[0]}={told}")
     return printable(shlex.join([*words, "--out", str(out)]))

@@ -7,20 +7,30 @@ import itertools
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
-from clutils.commands.arguments import Add, BadUsage, map_command, say, value
+from clutils.commands.arguments import Add, BadUsage, Parser, flags_of, map_command, say, value
+
+METAVARS = dict.fromkeys(("arch", "weights", "head"), "NAME") | dict.fromkeys(("mean", "std"), "X[,X,X]")
+METAVARS |= {"temperature": "X"}
 
 
 def add_to(add: Add) -> None:
-    to_check = add(
+    add(
         "check",
         check,
         "say whether an encoder is healthy: open a checkpoint of any library, safely, and write one page",
+        fill=_flags,
         epilog=_archs,
     )
+
+
+def _flags(to_check: Parser) -> None:
+    from clutils.report.options import ABOUT
+
     to_check.add_argument(
         "files",
         metavar="FILE",
@@ -41,73 +51,30 @@ def add_to(add: Add) -> None:
         help="file to write: .html (the page), .json (every number) or .png (the first screen); may be "
         "repeated; default: report.html",
     )
-    to_check.add_argument(
-        "--quick",
-        action="store_true",
-        help="stop at the first screen: the diagnosis in a sentence, the table and four panels, with a map "
-        "by PCA in place of t-SNE",
-    )
-    to_check.add_argument(
-        "--images",
-        "--pictures",
-        dest="limit",
-        metavar="N",
-        type=value,
-        default=2000,
-        help="number of images, at least 16, and at least 80 for a diagnosis; a quarter is the test set, "
-        "the rest are the labelled neighbours; without labels, all are measured; default: 2000",
-    )
-    to_check.add_argument(
-        "--arch",
-        metavar="NAME",
-        help="network in the file: a name below, torchvision:NAME or timm:NAME; default: identified from "
-        "the file",
-    )
-    to_check.add_argument(
-        "--weights",
-        metavar="NAME",
-        help="weights to open: ema, the moving average saved with the last weights, or a key or beginning of "
-        "names, such as teacher; default: the last weights",
-    )
-    to_check.add_argument(
-        "--head",
-        metavar="NAME",
-        help="key or beginning of names of the projection head; default: the only one that fits",
-    )
-    to_check.add_argument(
-        "--temperature",
-        metavar="X",
-        type=value,
-        help="temperature τ of the training, if the file does not say it",
-    )
-    to_check.add_argument(
-        "--mean",
-        metavar="X[,X,X]",
-        type=value,
-        help="mean to subtract from images in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or "
-        "none, which set --std too; default: auto, the one that fits the batch-norm statistics best",
-    )
-    to_check.add_argument(
-        "--std",
-        metavar="X[,X,X]",
-        type=value,
-        help="standard deviation to divide images by, after subtracting --mean; default: the one that "
-        "belongs to --mean",
-    )
-    to_check.add_argument(
-        "--size",
-        metavar="N",
-        type=value,
-        help="side in pixels to resize images to, 8 to 1024; default: the network's, if it takes only one, "
-        "else no resizing",
-    )
+    add_options(to_check, ABOUT)
     to_check.add_argument(
         "--fail-on",
         choices=("broken", "look"),
         help="lowest level that gives exit code 3: look (worth a look) or broken; for a series, the level "
         "of the last file; default: exit code 0 for every level",
     )
-    to_check.add_argument("--seed", metavar="N", type=value, default=0, help="random seed; default: 0")
+
+
+def add_options(parser: Parser, about: Mapping[str, str]) -> None:
+    """Add options of a check, with these lines of help; their values are for `report` to refuse."""
+    for name, said in about.items():
+        how: dict[str, Any] = {"metavar": METAVARS.get(name, "N")}
+        how |= {} if how["metavar"] == "NAME" else {"type": value}
+        how = {"action": "store_true", "default": None} if name == "quick" else how
+        parser.add_argument(*flags_of(name), dest=name, help=said, **how)
+
+
+def given(options: argparse.Namespace) -> dict[str, Any]:
+    """Options of a check that were typed, by their names in Python."""
+    from clutils.report.options import ABOUT
+
+    values = {name: getattr(options, name, None) for name in ABOUT}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _archs() -> str:
@@ -123,16 +90,20 @@ def check(options: argparse.Namespace) -> int:
     """Measure an encoder, two, or a series, and say what is wrong; write the page; 0, or 3 by --fail-on."""
     from clutils import report
 
-    names = ("limit", "head", "arch", "weights", "temperature", "mean", "std", "size", "seed", "quick")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    given["out"] = options.out or ["report.html"]
+    outs = options.out or ["report.html"]
     many, facts = len(options.files) > 2, {}
     if options.data and len(options.files) == 1:
         facts["interactive map"] = map_command(options.files[0], options.data, "map.html", options)
     command = shlex.join(["python", "-m", "clutils", *options.typed])
     with _stages((4 if options.quick else 6 if many else 7) * len(options.files)) as on_stage, unfit(report):
         reports = report.check_all(
-            options.files, options.data, on_stage=on_stage, command=command, facts=facts, **given
+            options.files,
+            options.data,
+            on_stage=on_stage,
+            command=command,
+            facts=facts,
+            out=outs,
+            **given(options),
         )
     gallery, judged = reports[0].examination.gallery, reports[0].examination.judged
     if len(gallery):
@@ -144,7 +115,7 @@ def check(options: argparse.Namespace) -> int:
         say(str(found))
     if len(reports) == 2:
         say(report.compared(*reports))
-    for out in given["out"]:
+    for out in outs:
         say(f"written: {out}")
     if facts:
         say(f"these images on an interactive map: {facts['interactive map']}")
@@ -161,8 +132,8 @@ def unfit(report: ModuleType) -> Iterator[None]:
     try:
         yield
     except report.Unfit as error:
-        option = "images" if error.option == "limit" else error.option
-        raise BadUsage(f"--{option}: {error}" if option else str(error)) from error
+        option = f"{flags_of(error.option)[0]}: " if error.option else ""
+        raise BadUsage(f"{option}{error}") from error
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def examine(
     side = size or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift)
-    fresh = _untrained(opened, side, shift, seed)
+    fresh = untrained(opened, side, shift, seed)
     lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
@@ -222,7 +222,7 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def _untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list[Prepared]:
+def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list[Prepared]:
     """The same network with fresh weights, as it is made; empty for a module that can't be built again.
 
     It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding

@@ -1,4 +1,4 @@
-"""Options of a check: each is validated here alone, before a file is opened or an image loaded."""
+"""Options of a check: each is declared and validated here alone, before anything is opened."""
 
 import math
 import numbers
@@ -23,6 +23,25 @@ RANGES = {
     "seed": Setting(-(2**63), 2**63 - 1, whole=True),
     "tsne": SWITCH,
     "quick": SWITCH,
+}
+ABOUT = {  # lines of help, of those that the command has
+    "limit": "number of images, at least 16, and at least 80 for a diagnosis; a quarter is the test set, the "
+    "rest are the labelled neighbours; without labels, all are measured; default: 2000",
+    "arch": "network in the file: a name that 'check --help' lists, torchvision:NAME or timm:NAME; default: "
+    "identified from the file",
+    "weights": "weights to open: ema, the moving average saved with the last weights, or a key or beginning "
+    "of names, such as teacher; default: the last weights",
+    "head": "key or beginning of names of the projection head; default: the only one that fits",
+    "temperature": "temperature τ of the training, if the file does not say it",
+    "mean": "mean to subtract from images in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or "
+    "none, which set --std too; default: auto, the one that fits the batch-norm statistics best",
+    "std": "standard deviation to divide images by, after subtracting --mean; default: the one that belongs "
+    "to --mean",
+    "size": "side in pixels to resize images to, 8 to 1024; default: the network's, if it takes only one, "
+    "else no resizing",
+    "quick": "stop at the first screen: the diagnosis in a sentence, the table and four panels, with a map "
+    "by PCA in place of t-SNE",
+    "seed": "random seed; default: 0",
 }
 
 

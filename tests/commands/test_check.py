@@ -228,6 +228,7 @@ def test_the_command_has_no_refusal_of_an_option_but_those_of_report_check():
     parser = Parser(prog="")
     check.add_to(adding(parser))
     of_check = parser._subparsers._group_actions[0].choices["check"]
+    of_check.format_help()  # fills it
     refusing = [a.dest for a in of_check._actions if a.type not in (None, value) or a.choices]
     assert refusing == ["fail_on"]  # of the exit code, which report.check does not have
     source = inspect.getsource(check)

@@ -61,7 +61,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) ->
 # ---- usage -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["", "lab", "train", "check", "ruler", "data", "doctor", "book"])
+@pytest.mark.parametrize("command", ["", "lab", "train", "check", "map", "ruler", "data", "doctor", "book"])
 def test_each_command_explains_itself(capsys, command):
     assert run(*command.split(), "--help") == 0
     assert "usage: python -m clutils" in capsys.readouterr().out

@@ -38,8 +38,11 @@ def test_photographs_without_classes_become_three_maps_with_the_names_of_their_f
 def test_an_encoder_of_grey_images_maps_photographs_in_colour(photos, tmp_path, capsys):
     digits = training.train(data="digits", encoder="conv16", steps=1, batch_size=16, seed=0)
     digits.save(tmp_path / "checkpoint.pt")
-    assert run("map", tmp_path, "--data", f"folder:{photos}", "--out", tmp_path / "map.html") == 0
-    assert "colours averaged" in capsys.readouterr().out and (tmp_path / "map.html").exists()
+    given = ("--std", 0.5, "--out", tmp_path / "map.html")
+    assert run("map", tmp_path, "--data", f"folder:{photos}", *given) == 0
+    said = capsys.readouterr().out
+    assert "colours averaged" in said and (tmp_path / "map.html").exists()
+    assert "normalisation" not in said  # it is the one that was given
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,7 @@ def test_an_encoder_of_grey_images_maps_photographs_in_colour(photos, tmp_path, 
         (("--out", "map.pdf"), "--out map.pdf: must end in .html"),
         (("--data", "sentences:toy"), "sentences"),
         (("--mean", "cifar"), "cifar"),
+        (("--std", "0"), "--std: std is 0, but must be above 0"),
         (("--out", "nowhere/map.html"), "there is no folder nowhere"),
         (("--out", "mine.html"), "--out: mine.html is there already, and is no file of this package"),
     ],
