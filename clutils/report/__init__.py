@@ -36,7 +36,7 @@ FEW = 400  # images below which statements on classes are uncertain
 UNLABELLED = (
     "without labels, these cannot be known: the accuracy of kNN and probe, whether neighbours share a class, "
     "and whether the encoder is better than fresh weights at telling classes from each other. Effective "
-    "rank, uniformity and alignment recognise a collapse, but order healthy encoders poorly: notebook 13"
+    "rank and uniformity recognise a collapse, but they order healthy encoders poorly: notebook 13"
 )
 
 

@@ -4,9 +4,11 @@ import json
 import math
 from itertools import permutations, product
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 from clutils import checkpoints, data, losses, report, training
 from clutils.course import checkpoint as lesson
@@ -129,19 +131,19 @@ def test_what_the_lesson_says_of_numbers_without_labels_is_what_the_records_say(
     notebook = json.loads((records.ROOT / "notebooks" / "13_checkpoint_check.ipynb").read_text("utf-8"))
     cells = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
     known = {"made": records.read("calibration"), "json": json, "math": math, "pd": pd, "records": records}
+    known |= {"np": np, "spearmanr": spearmanr}
     exec("\n".join(cells[name] for name in ("unlabelled-ranks", "unlabelled-recipes")), known)
     found, kinds = known["found"], list(known["kinds"])
-    lowest = {(k, m): min(found[k, m, i][1] for _, _, i in found) for k, m, _ in found}
     without = ("effective_rank", "uniformity", "alignment")
-    assert all(lowest[kinds[0], measure] > 0.3 for measure in without), "with ill ones all agree"
-    assert [lowest[kinds[1], measure] > 0 for measure in without] == [False, False, True]
-    assert lowest[kinds[1], "knn"] > 0.6
-    rounded = [round(found[kinds[1], m, i][0], 2) for m in without for i in ("cifar", "digits", "scenes")]
+    sets = ("cifar", "digits", "scenes")
+    with_zero = {(k, m): sum(found[k, m, i][1] <= 0 for i in sets) for k, m, _ in found}
+    assert all(with_zero[kinds[0], measure] <= 1 for measure in without), "on most sets they agree"
+    assert all(with_zero[kinds[1], measure] == 2 for measure in without)
+    assert with_zero[kinds[1], "knn"] == 0
+    rounded = [round(found[kinds[1], m, i][0], 2) for m in without for i in sets]
     assert (min(rounded), max(rounded)) == (-0.08, 0.79), "docs/check.md says so"
     of_cifar, of_digits = capsys.readouterr().out.split("cifar: probe")[1].split("digits: probe")
-    assert of_cifar.count("not decided") == 6 and of_digits.count("not decided") == 4
-    decided = [line.split()[0] for line in of_digits.splitlines()[1:] if "not" not in line]
-    assert decided == ["effective_rank", "knn"]
+    assert of_cifar.count("not decided") == of_digits.count("not decided") == 6
     few = known["few"].set_index("made")
     assert few["alignment"].idxmin() == few["uniformity"].idxmax() == "no-crop"
     assert few["lidar"].idxmax() == few["probe"].idxmin() == "no-colour"
