@@ -8,7 +8,7 @@ import torchvision
 from torch import nn
 
 from clutils import data
-from clutils.report import Unfit, preprocessing
+from clutils.report import preprocessing
 from tests.checkpoints.files import reopened
 
 
@@ -80,9 +80,3 @@ def test_a_fresh_network_remembers_nothing(tmp_path):
     assert preprocessing.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
     chosen, said = preprocessing.best_normalisation(opened, seen, None)
     assert chosen is None and "it has never seen an image" in said
-
-
-def test_a_normalisation_is_known_by_its_name():
-    assert preprocessing.normalisation("imagenet")[0] == (0.485, 0.456, 0.406)
-    with pytest.raises(Unfit, match="'imagnet', but must be one of none, imagenet, cifar10, half, bytes"):
-        preprocessing.normalisation("imagnet")
