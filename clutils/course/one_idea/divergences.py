@@ -57,10 +57,6 @@ def _middling(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     return _plain(loss, s, n + loss.temperature * log_w)
 
 
-def _odds(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
-    return 2 * torch.atanh(torch.cat([s, n], dim=1))
-
-
 def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     return _plain(loss, s, n) + loss.bias
 
@@ -77,7 +73,6 @@ def inside(t: float = 0.3) -> list[Row]:
         Row(losses.NPair(), "softmax of inner products", _plain),
         Row(losses.SupCon(t), info, _plain, 3),
         Row(losses.ADNCE(t), "softmax, each negative times a weight of its s without gradient", _middling),
-        Row(losses.TemperatureFree(), "share of the odds (1 + s)/(1 - s), over all candidates", _odds),
         Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
         Row(
             losses.AttentionNCE(t),
@@ -127,6 +122,7 @@ OUTSIDE = {
     "HardNegative": "where τ⁺ > 0, as Debiased",
     "SSCL": "where τ⁺ > 0, as Debiased",
     "RINCE": "where q > 0: a power in place of the logarithm",
+    "TemperatureFree": "a softmax of 2 artanh(s): as a weight on e^(s/τ), the positive's depends on its s",
     "PairMargin": "a hinge on distances: no distribution over candidates",
     "Triplet": "a hinge on differences: no distribution over candidates",
     "Spectral": "squares of similarities: a matrix to approximate, not a distribution",
@@ -205,7 +201,7 @@ def off_the_line(within: bool = False) -> dict[str, tuple[float, float]]:
     else:
         kinds = (losses.Decoupled, losses.MACL, losses.DualTemperature, losses.AlphaCL, losses.Debiased)
         kinds += (losses.HardNegative, losses.SSCL, losses.RINCE, losses.Triplet, losses.PairMargin)
-        kinds += (losses.Spectral, losses.Robust, losses.FlatNCE)
+        kinds += (losses.Spectral, losses.Robust, losses.FlatNCE, losses.TemperatureFree)
         asked = {style.title(kind.__name__): kind() for kind in kinds}
     s, n = toys.random_similarities(50, 1, 20, torch.Generator().manual_seed(0))
     found = {}
