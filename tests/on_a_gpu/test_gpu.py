@@ -76,7 +76,7 @@ def test_a_gpu_without_bfloat16_computes_in_float16_and_the_scale_of_its_loss_is
 
 PLANTED = {  # the function, what is written there, what a mistake makes of it, and what then must fail
     "features stay on the GPU": (
-        (encoders, "embed", ".float().cpu()", ".float()"),
+        (encoders, "embed", ".cpu()", ".float()"),
         lambda: a_run().embed(DIGITS).numpy(),
     ),
     "labels stay on the CPU": (
