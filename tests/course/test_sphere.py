@@ -86,7 +86,6 @@ def test_labels_bring_a_class_together():
 
 
 THREE = [losses.PairMargin(1.6), losses.Triplet(2.0), losses.NTXent(0.2)]
-NEGATIVES = torch.tensor([0.2, 0.35, 0.1, -0.1, -0.5], dtype=torch.float64)
 
 
 def views(pictures=4, dimension=2, seed=0):
