@@ -22,9 +22,9 @@ test split to judge by; a grid of learning rates by values of its own settings, 
 1,500. Rates are 0.005 and 0.01, for BYOL, DINO and SimSiam 0.0025 too; of settings two pairs, of MoCo three,
 the authors' among them. Beside kNN by all labels stand 1 and 5 labels a class, a mean of 20 draws.
 
-`real_losses` has the same images, steps and looks, float32, and eight points of a grid for each loss: four
+`real_losses` has the same images, steps and looks, float32, and ten points of a grid for each loss: five
 temperatures by two rates, the other settings the authors' own. "NT-Xent at MACL's temperature" is fixed at
-what MACL's chosen run of seed 0 ends at, so its eight points are eight rates. Then eight seeds, paired: a
+what MACL's chosen run of seed 0 ends at, so its ten points are ten rates. Then eight seeds, paired: a
 seed gives every loss the same first weights and the same order of images. Of NT-Xent with views of different
 images three. Seed 0 of all comes before seed 1 of any, so a recording that was stopped has compared fairly.
 Last come three losses with four further views, three seeds: NT-Xent, and AttentionNCE flat and as it is.
@@ -75,7 +75,7 @@ REAL_IMAGES = 10_000, 2000, 5000  # to train on, to choose by, to judge by
 REAL_GRID_STEPS, REAL_STEPS, REAL_LOOKS = 400, 1500, (0, 500, 1000, 1500)
 LABELS, DRAWS = (1, 5), 20  # a class
 PAIRED_SEEDS, CONTROL_SEEDS = 8, 3
-COLD_TO_WARM = (0.05, 0.1, 0.2, 0.5)
+COLD_TO_WARM = (0.025, 0.05, 0.1, 0.2, 0.5)
 OF_IMAGES = ("real_images", "real_losses")  # these need --images
 
 
@@ -279,7 +279,7 @@ def real_losses() -> Iterator[Case]:
     tempered = {  # the authors' temperatures on CIFAR-10 are 0.5 (SimCLR), 0.1 (MACL), 0.5 (HCL)
         evidence.PLAIN: ("NTXent", COLD_TO_WARM),
         evidence.ADAPTIVE: ("MACL", COLD_TO_WARM),
-        evidence.HARD: ("HardNegative", (0.1, 0.2, 0.5, 1.0)),
+        evidence.HARD: ("HardNegative", (0.05, 0.1, 0.2, 0.5, 1.0)),
     }
 
     several: dict[str, tuple[str, dict[str, Any]]] = {
@@ -300,7 +300,7 @@ def real_losses() -> Iterator[Case]:
             yield tried(contender, settings)
     yield paired(evidence.ADAPTIVE, 0)
     ended_at = evidence.temperature_at_the_end("real_losses", evidence.ADAPTIVE)
-    for rate in (1.25e-3, *RATES, 7.5e-3, 1.5e-2, 2e-2, 4e-2):
+    for rate in (1.25e-3, *RATES, 3.5e-3, 7.5e-3, 1.5e-2, 2e-2, 3e-2, 4e-2):
         yield tried(evidence.FIXED, {"learning_rate": rate, "loss": ["NTXent", {"temperature": ended_at}]})
     mispaired = evidence.chosen("real_losses", evidence.PLAIN) | {"augmentation": "mispaired"}
     for seed in range(PAIRED_SEEDS):
