@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from clutils import data, encoders, figures, losses, methods, training
 from clutils.course import claims, evidence, records
 from clutils.course import methods as lesson
-from clutils.course.methods import experiments, panels, recorded
+from clutils.course.methods import experiments, panels
 from clutils.course.methods import figures as draw
 from clutils.methods import momentum
 from tests.course.answers import Mistake, judged
@@ -427,14 +427,26 @@ def test_every_method_of_the_notebook_has_its_cost_and_simclr_is_the_measure():
     assert table.loc["moco", "parameters_and_buffers"] > 4096 * 128 + table.loc["moco", "parameters_trained"]
 
 
-def test_the_lectures_sentences_get_the_verdicts_on_record():
-    verdicts = {name: f for name, f in vars(recorded).items() if name.startswith("verdict_")}
+def the_lectures_verdicts(monkeypatch) -> dict[str, claims.Claim]:
+    """Verdicts of 11's cells on BYOL against SimCLR, by their words."""
+    notebook = json.loads((records.ROOT / "notebooks" / "11_methods.ipynb").read_text("utf-8"))
+    cells = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+    named = ("b0900002", "b0900044", "gained11a", "b0900046", "batches11c", "b0900053", "b0900227")
+    found, known = {}, {}
+    monkeypatch.setattr(
+        claims, "test", lambda paper, words, *evidence, **verdict: found.update({words: verdict})
+    )
+    monkeypatch.setattr(figures, "show", lambda *_: None)
+    exec("\n".join(cells[name] for name in (*named, "fewer11e", "b0900058")), known)
+    return found
+
+
+def test_the_lectures_sentences_get_the_verdicts_on_record(monkeypatch):
     kept = [json.loads(file.read_text("utf-8")) for file in claims.RECORDED.glob("the-lecture-byol-*.json")]
-    of_runs = {entry["shown_by"]: entry for entry in kept if entry["evidence"] == "runs here"}
-    for verdict in verdicts.values():
-        found = verdict()
-        entry = of_runs.pop(found["shown_by"])
-        assert found["control"] == entry["control"]
+    of_runs = {entry["claim"]: entry for entry in kept if entry["evidence"] == "runs here"}
+    for words, found in the_lectures_verdicts(monkeypatch).items():
+        entry = of_runs.pop(words)
+        assert (found["shown_by"], found["control"]) == (entry["shown_by"], entry["control"])
         when = f"holds when {found.get('when')}" if found.get("holds_when") else claims.UNDECIDED
         assert entry["verdict"] == ("holds" if found["always"] else when)
     assert not of_runs, "a sentence of the lecture's table has no verdict"
@@ -448,8 +460,11 @@ def test_what_is_compared_while_it_still_learns_is_not_decided(subject, tmp_path
     rows.loc[before & rows["step"].between(1, rows["steps"] - 1), "knn"] = 0.1
     rows.to_csv(tmp_path / f"{evidence.RECORD}.csv", index=False)
     monkeypatch.setattr(records, "FOLDER", tmp_path)
-    augmentations = recorded.verdict_on_robustness_to_augmentations()["always"]
-    sixteen = recorded.verdict_on_robustness_to_batches()["always"]
+    found = the_lectures_verdicts(monkeypatch)
+    (augmentations,) = (
+        found[words]["always"] for words in found if words.endswith("choice of augmentations")
+    )
+    (sixteen,) = (found[words]["always"] for words in found if words.endswith("robust to the batch size"))
     assert (augmentations is None) == (subject != "batch")
     assert (sixteen is None) == (subject != "augmentations")
 
