@@ -199,25 +199,6 @@ def test_a_loss_without_a_bound_is_given_none_and_the_reason():
     assert beaten.best is beaten.floor is None and "trained state" in beaten.unbounded
 
 
-@pytest.mark.parametrize("temperature", [0.1, 0.5])
-def test_no_batch_is_better_than_the_simplex(temperature):
-    loss, draw = losses.NTXent(temperature), torch.Generator().manual_seed(0)
-    best = anatomy.ruler(loss, 5).best
-    z = torch.randn(5, 4, generator=draw, dtype=torch.float64).requires_grad_()
-    optimiser = torch.optim.LBFGS([z], max_iter=200, line_search_fn="strong_wolfe")
-
-    def value():
-        optimiser.zero_grad()
-        found = loss(z, z)
-        found.backward()
-        return found
-
-    start = value().item()
-    optimiser.step(value)
-    assert best - 1e-9 <= value().item() < start
-    assert value().item() == pytest.approx(best, rel=1e-4)
-
-
 def test_each_verdict_has_its_place_on_the_scale():
     marks = anatomy.ruler(losses.NTXent(0.5), 64)
     way = marks.chance - marks.best

@@ -5,15 +5,10 @@ import torch
 from torch import nn
 
 from clutils import checkpoints, encoders
-from tests.checkpoints.files import conv_state, reopened, seeded
+from tests.checkpoints.files import conv_state, prefixed, reopened, seeded
 
 NET = conv_state()
 WIDTH = checkpoints.backbones.recognise(NET).build().features
-IMAGES = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
-
-
-def prefixed(begin: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {begin + name: value for name, value in state.items()}
 
 
 def is_whole(opened: checkpoints.Opened) -> bool:

@@ -1,8 +1,11 @@
-"""Exercises tried with other ways of writing an answer, and with mistakes beside those that they know."""
+"""Exercises tried with other ways of writing an answer, and with mistakes that one case alone gives away.
+
+Mistakes that an exercise knows by name are tried in `test_exercise.py`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
@@ -17,7 +20,9 @@ class Mistake:
 
 
 def judged(
-    lesson: ModuleType, answers: Mapping[str, Sequence[Any]], mistakes: Mapping[str, Sequence[Any]]
+    lesson: ModuleType,
+    answers: Mapping[str, Sequence[Any]],
+    mistakes: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Callable[[str], None]:
     """The test that each exercise of the lesson takes its answers and none of its mistakes."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.nn.functional import cross_entropy, softplus
+from torch.nn.functional import softplus
 
 from clutils import anatomy
 from clutils.course import attention_nce as lesson
@@ -70,13 +70,6 @@ def exponentials(s, n, t, p, m):
     return -torch.log(up / (up + torch.exp(b * n / t).sum(1)))
 
 
-def under_no_grad(s, n, t, p, m):
-    with torch.no_grad():
-        a, b = torch.softmax(s / p, 1), n.shape[1] * torch.softmax(n / m, 1)
-    logits = torch.cat([(a * s).sum(1, keepdim=True), b * n], 1) / t
-    return cross_entropy(logits, torch.zeros(len(s), dtype=torch.long), reduction="none")
-
-
 RIGHT_PAIR = ([0.9, -0.9], [0.2] * 5 + [-0.2]), ([0.5, 0.5], [0.9] + 9 * [-0.5])
 
 
@@ -102,94 +95,36 @@ def nearest(s):
 
 
 ANSWERS = {
-    "gain_by_parts": [(0.9, 1.1, 2.0, 0.63), (0.9, 1.1, 2, 0.6), torch.tensor([0.9, 1.1, 2.0, 2.4 / 3.8])],
     "attention_row": [
         loss_of(),
         exponentials,
-        under_no_grad,
     ],
     "both_sides": [
         RIGHT_PAIR,
         (([1.0, 0.0, -1.0], [0.3, 0.3, 0.3, 0.3, -0.3]), ([0.8, 0.8], [0.8] * 2 + [-0.8] * 8)),
-        tuple(tuple(torch.tensor(part) for part in anchor) for anchor in RIGHT_PAIR),
     ],
     "mines_hard_positives": [
         mining(farthest, lambda x, pull: x > (1 + 1e-6) * pull.mean(1)),
         mining(farthest, lambda x, pull: x / pull.sum(1) > 0.2 + 1e-6, 0.6),
-        mining(farthest, lambda x, pull: x - pull.mean(1) > 1e-8 * pull.mean(1)),
-        lambda loss: mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1))(loss) is True,
-        lambda loss: torch.tensor(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1))(loss)),
     ],
 }
 MISTAKES = {
     "gain_by_parts": [
-        Mistake((0.9, 0.9, 2.0, 0.63), "from M = 1 to M = 4"),
-        Mistake((0.9, 1.1, 2.0, 0.37), "the views give the other part"),
         Mistake((0.9, 1.1, 3.2, 0.63), "the whole gain"),
         Mistake((0.9, 1.1, 2.0), "four numbers"),
-        Mistake((0.9, 1.1, float("nan"), 0.63), "the whole gain"),
         Mistake((0.9, 1.1, 2.0, 2 / 3), "the views' part"),
-        2.0,
     ],
     "attention_row": [
-        Mistake(loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
-        Mistake(
-            loss_of(beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n / m, 1)), "the gradient through β"
-        ),
-        Mistake(loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
         Mistake(loss_of(value=lambda c, s, n, t: c), "value and gradient"),  # the decoupled loss
-        Mistake(loss_of(value=lambda c, s, n, t: softplus(c).mean()), "mean over the anchors"),
-        Mistake(loss_of(value=lambda c, s, n, t: softplus(c)[:, None]), "(1, 1)"),
-        Mistake(loss_of(value=lambda c, s, n, t: -softplus(c)), "value and gradient"),
-        Mistake(loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "value and gradient"),  # the gate
-        Mistake(loss_of(value=lambda c, s, n, t: t * softplus(c)), "value and gradient"),
-        Mistake(loss_of(value=lambda c, s, n, t: softplus(c.detach()) + c - c.detach()), "gradient by s⁺"),
-        Mistake(
-            loss_of(beta=lambda s, n, t, p, m: n.shape[1] * (n.detach() / m).flatten().softmax(0).view_as(n)),
-            "value and",
-        ),
-        Mistake(lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by s⁺"),
         Mistake(lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
     ],
     "both_sides": [
-        RIGHT_PAIR[::-1],
-        (RIGHT_PAIR[0], RIGHT_PAIR[0]),
-        (RIGHT_PAIR[1], RIGHT_PAIR[1]),
         (([0.9, -0.9], 6 * [0.2]), RIGHT_PAIR[1]),  # the notebook's own, equal negatives
         (([0.9], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # one positive
-        (([0.9, -0.9], [0.2, 0.2, -0.2]), RIGHT_PAIR[1]),  # three negatives
         (([0.9, -0.9], [0.2] * 5 + [-1.2]), RIGHT_PAIR[1]),
-        (([0.5, 0.4], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # nearly on the line
         RIGHT_PAIR[0],
-        (0.9, -0.9),
     ],
     "mines_hard_positives": [
-        Mistake(lambda loss: False, "can't say yes"),
-        Mistake(lambda loss: True, "can't say no"),
-        Mistake(mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
-        Mistake(mining(farthest, lambda x, pull: x > 0), "can't say no"),
-        Mistake(mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
-        Mistake(mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
-        Mistake(mining(farthest, lambda x, pull: x > 0.3), "size"),
-        Mistake(mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
-        Mistake(mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values), "against the nearest"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.01 * pull.amin(1)), "against the nearest"),
-        Mistake(mining(farthest, lambda x, pull: x / pull.sum(1) > 0.21), "much more"),
-        Mistake(mining(farthest, lambda x, pull: x > 2 * pull.mean(1)), "much more"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0.9), "every anchor"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0), "any anchor"),
-        Mistake(mining(farthest, lambda x, pull: x.mean() > 1.0001 * pull.mean()), "hardest pulled"),
-        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.topk(2, dim=1).values[:, 1]), "the most"),
-        Mistake(mining(farthest, lambda x, pull: (x > 1.0001 * pull.mean(1))[:1]), "an anchor or two"),
-        Mistake(
-            mining(farthest, lambda x, pull: (x / pull.sum(1)).mean() > 0.2001), "an average over the anchors"
-        ),
-        Mistake(
-            mining(farthest, lambda x, pull: x.median() > 1.0001 * pull.mean(1).median()),
-            ("an average over the anchors", "does it a little"),
-        ),
         Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 1 / 3), "four anchors in ten"),
         Mistake(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
         Mistake(lambda loss: 0.25, "True or False"),

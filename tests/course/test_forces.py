@@ -43,14 +43,6 @@ def test_the_curve_passes_through_the_pull_at_the_anchors_own_place(name):
     assert float(curve[1]) == pytest.approx(float(here), rel=1e-9)
 
 
-def test_the_pull_along_the_sweep_is_the_closed_form():
-    negatives = distribution()[1]
-    curve = forces.pulls(losses.NTXent(0.2), torch.tensor([0.1]).double(), negatives)
-    total = torch.exp(negatives / 0.2).sum()
-    expected = total / (total + torch.exp(drawn.SWEEP / 0.2)) / 0.2
-    torch.testing.assert_close(curve, expected)
-
-
 @pytest.mark.parametrize("name", SIMILARITY)
 def test_the_picture_holds_each_force(name):
     positives, negatives = distribution()

@@ -43,24 +43,11 @@ ANSWERS = {
     "cosine": [
         lambda a, b: torch.nn.functional.cosine_similarity(a, b, dim=0),
         lambda a, b: (a / a.norm()) @ (b / b.norm()),
-        lambda a, b: a.dot(b) / (a.dot(a) * b.dot(b)).sqrt(),
-        lambda a, b: 1 - (a / a.norm() - b / b.norm()).square().sum() / 2,
     ],
 }
 MISTAKES = {
     "what_tau_changes": [
         *(("yes", "no"), ("yes", "yes"), ("no", "no"), "no, yes", ("no",), (False, True), "", 0.1, None),
-    ],
-    "cosine": [
-        lambda a, b: a @ b / b.norm(),
-        lambda a, b: a @ b / (a.norm() + b.norm()),
-        lambda a, b: a @ b / len(a),
-        lambda a, b: (a * b) / (a.norm() * b.norm()),  # not added up
-        lambda a, b: torch.acos(a @ b / (a.norm() * b.norm())),  # the angle itself
-        lambda a, b: (a @ b / (a.norm() * b.norm())).abs(),
-        lambda a, b: torch.corrcoef(torch.stack([a, b]))[0, 1],  # about the means
-        lambda a, b: 1 - a @ b / (a.norm() * b.norm()),  # the cosine distance
-        lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
     ],
 }
 

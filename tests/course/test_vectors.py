@@ -12,7 +12,7 @@ from clutils.course import records
 from clutils.course import vectors as lesson
 from clutils.course.vectors import experiments, panels
 from clutils.views.vectors import Corruption
-from tests.course.answers import Mistake, judged
+from tests.course.answers import judged
 
 
 def test_the_panel_counts_the_columns_that_drown():
@@ -171,18 +171,5 @@ ANSWERS = {
         lambda c: math.sqrt(c * (2 - c)) / (1 - c),
     ],
 }
-MISTAKES = {
-    "corrupt": [
-        Mistake(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows % x.shape[1]), x), "not yet"),
-        Mistake(lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
-        Mistake(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
-        Mistake(lambda x, chosen, rows: x, "not yet"),
-    ],
-    "strength_for": [
-        Mistake(lambda c: c / (1 - c) ** 2, "not yet"),
-        Mistake(lambda c: 1 / (1 - c), "not yet"),
-        Mistake(lambda c: math.sqrt(c), "not yet"),
-    ],
-}
 
-test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
+test_an_exercise_takes_other_ways = judged(lesson, ANSWERS)

@@ -1,39 +1,11 @@
 """AttentionNCE: its weights, its several positives, its reductions, and the scale that explodes."""
 
-import math
-
 import pytest
 import torch
 
-from clutils import anatomy, losses
+from clutils import losses
 from tests.losses import oracles
-from tests.losses.inputs import close, embeddings, fails, masks, similarities
-
-
-def test_reductions_one_positive_and_a_flat_scale_is_infonce_and_a_flat_d_pos_the_mean_positive():
-    s, n = similarities(60, 1, 20)
-    plain = losses.NTXent(0.5)
-    close(losses.AttentionNCE(0.5, 1.0, math.inf).per_anchor(s, n), plain.per_anchor(s, n))
-    close(losses.AttentionNCE(0.5, 1.0, 1e12).per_anchor(s, n), plain.per_anchor(s, n))
-    for detached in (True, False):
-        loss = losses.AttentionNCE(0.5, 1.0, math.inf, detached)
-        for a, b in zip(anatomy.forces(loss, s, n), anatomy.forces(plain, s, n), strict=True):
-            close(a, b)
-    s, n = similarities(60, 5, 20)
-    flat = losses.AttentionNCE(0.5, math.inf, math.inf).per_anchor(s, n)
-    close(flat, plain.per_anchor(s.mean(dim=1, keepdim=True), n))
-    # the paper's ablation: at 10 it is nearly that
-    assert (losses.AttentionNCE(0.5, 10.0, 10.0).per_anchor(s, n) - flat).abs().mean() < 0.05
-
-
-def test_weights_sum_to_one_over_the_positives_and_to_the_counted_negatives():
-    s, n = similarities(30, 5, 12)
-    keep_s, keep_n = masks(s, n)
-    loss = losses.AttentionNCE(0.5, 0.3, 0.3)
-    alpha, beta = loss.attention(s, keep_s, 0.3), loss.attention(n, keep_n, 0.3)
-    for shares, keep in ((alpha, keep_s), (beta, keep_n)):
-        close(shares.sum(dim=1), torch.ones(30, dtype=torch.float64))
-        assert (shares[~keep] == 0).all()
+from tests.losses.inputs import close, embeddings, fails, similarities
 
 
 def test_extra_views_are_the_positives_of_both_anchors_and_the_other_anchor_is_neither():

@@ -5,13 +5,7 @@ import math
 import pytest
 import torch
 
-from clutils import anatomy, losses
-
-
-def test_debiasing_can_pull_harder_than_nt_xent_ever_does():
-    positives, negatives = torch.tensor([[0.9]]), torch.zeros(1, 100)
-    pull, _ = anatomy.forces(losses.Debiased(0.5, 0.1), positives, negatives)
-    assert float(pull) > 2 / 0.5
+from clutils import losses
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -21,10 +21,6 @@ OTHER_LEVELS = [cls for cls in EVERY if cls not in ALL]
 NOT_NORMALISED = [cls for cls in EVERY if not cls.normalised]
 SUPERVISED = [cls for cls in EVERY if "labels" in cls.accepts]
 PER_SAMPLE = [cls for cls in EVERY if "index" in cls.accepts]
-OF_DIFFERENCES = [
-    *(losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature),
-    *(losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE),
-]
 
 
 def numbered(loss, given, named):
@@ -43,13 +39,6 @@ def made(cls):
     if cls is losses.MoCHi:
         return cls(hardest=3, synthetic=4, query_mixed=2)
     return cls()
-
-
-@pytest.mark.parametrize("cls", OF_DIFFERENCES)
-def test_pushes_sum_to_the_pull_since_only_differences_matter(cls):
-    positives, negatives = similarities(50, 3, 40)
-    pull, push = anatomy.forces(cls(), positives, negatives)
-    close(push.sum(dim=1), pull.sum(dim=1))
 
 
 @pytest.mark.parametrize("cls", [cls for cls in EVERY if "queue" in cls.accepts])

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from clutils import anatomy, losses
-from tests.losses.inputs import embeddings, similarities
+from clutils import losses
+from tests.losses.inputs import embeddings
 
 
 def test_without_the_clamp_the_papers_pseudocode_is_nan_and_with_it_the_loss_is_not():
@@ -25,8 +25,3 @@ def test_without_the_clamp_the_papers_pseudocode_is_nan_and_with_it_the_loss_is_
     value.backward()
     assert torch.isfinite(views[0].grad).all()
     assert value.item() == pytest.approx(math.log1p(14 * math.exp(-2 / 0.5)), rel=1e-9)  # for every anchor
-
-
-def test_reweighting_draws_easy_negatives_in():
-    _, push = anatomy.forces(losses.HardNegative(0.5, 0.0, 1.0), *similarities(50, 1, 30))
-    assert (push < 0).any() and (push.sum(dim=1) > 0).all()

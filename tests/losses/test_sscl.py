@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from clutils import losses
-from clutils.losses import mixing
 from clutils.similarities import two_views
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings
@@ -66,21 +65,6 @@ def test_with_a_queue_the_mixes_are_of_the_queue(drawn, normalise):
     assert value.item() == pytest.approx(mixed_in_loops(loss, *vectors, drawn), rel=1e-10)
     value.backward()
     assert queue.grad is None and q.grad.abs().sum() > 0
-
-
-def test_the_lemma_an_unnormalised_mix_is_as_similar_as_the_mix_of_similarities():
-    """So it never exceeds its harder parent; brought back to unit length it may."""
-    draw = torch.Generator().manual_seed(0)
-    z, u, v = (unit(torch.randn(4000, 128, generator=draw, dtype=torch.float64)) for _ in range(3))
-    a = torch.rand(4000, 1, generator=draw, dtype=torch.float64)
-    su, sv = (z * u).sum(1, keepdim=True), (z * v).sum(1, keepdim=True)
-    mix = a * u + (1 - a) * v
-    direct = (z * mix).sum(1, keepdim=True)
-    torch.testing.assert_close(direct, a * su + (1 - a) * sv, rtol=0, atol=1e-15)
-    assert (direct <= torch.maximum(su, sv) + 1e-15).all()
-    long = mixing.length(a, (u * v).sum(1, keepdim=True))
-    torch.testing.assert_close(long, mix.norm(dim=1, keepdim=True), rtol=1e-12, atol=0)
-    assert (direct / long > torch.maximum(su, sv)).any()
 
 
 @pytest.mark.parametrize("normalise", [False, True])

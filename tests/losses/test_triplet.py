@@ -1,6 +1,5 @@
 """The triplet loss: its loops, its forces, labels, and no table of all triples."""
 
-import pytest
 import torch
 
 from clutils import anatomy, losses
@@ -25,19 +24,3 @@ def test_a_negative_nearer_than_the_positive_or_as_near_is_none_of_the_semi_hard
     assert float(pull) == 0 and push.tolist() == [[0, 0]]  # TensorFlow's would push 0.5, the farthest
     hardest = anatomy.forces(losses.Triplet(0.2, batch_hard=True), s, n)[1]
     assert hardest.tolist() == [[2, 0, 0]]
-
-
-def test_all_semi_hard_triplets_that_a_library_mines_hold_the_one_that_is_kept():
-    miners = pytest.importorskip("pytorch_metric_learning.miners")
-    distances = pytest.importorskip("pytorch_metric_learning.distances")
-    z1, z2 = embeddings(8, 4)
-    squared = distances.LpDistance(normalize_embeddings=True, p=2, power=2)
-    miner = miners.TripletMarginMiner(margin=0.7, type_of_triplets="semihard", distance=squared)
-    z = torch.cat([z1, z2])
-    anchors, positives, negatives = miner(z, torch.arange(8).repeat(2))
-    d = squared(z)
-    hinges = (d[anchors, positives] - d[anchors, negatives] + 0.7).clamp(min=0)
-    largest = torch.zeros(16, dtype=hinges.dtype).scatter_reduce(0, anchors, hinges, "amax")
-    assert float(losses.Triplet(0.7, semi_hard=True)(z1, z2)) == pytest.approx(
-        float(largest.mean()), rel=1e-9
-    )

@@ -41,17 +41,3 @@ def test_a_step_is_the_authors_loss_in_plain_loops(number):
     assert loss.item() == pytest.approx(0.7 * sum(terms) / len(terms) + 0.3 * gaussian, rel=1e-4)
     torch.testing.assert_close(z1.double(), torch.tensor(z[0], dtype=torch.float64), rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(z2.double(), torch.tensor(z[1], dtype=torch.float64), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("number", [2, 4])
-def test_a_step_is_lightlys_where_every_view_is_global(number, monkeypatch):
-    library = pytest.importorskip("lightly.loss.lejepa_loss")
-    heads = pytest.importorskip("lightly.models.modules.heads")
-    lejepa = method(number)
-    theirs = heads.LeJEPAProjectionHead(16, hidden_dim=64, output_dim=4)
-    theirs.layers.load_state_dict(lejepa.head.state_dict())
-    z = embedded(lejepa, number, theirs)
-    loss = library.LeJEPALoss(lambda_param=0.3, sigreg_num_vectors=5).double()
-    monkeypatch.setattr(loss.sigreg, "_generate_unit_vectors", lambda *given: directions())
-    expected = 0.7 * library.lejepa_invariance_loss(all_proj=z, global_proj=z) + 0.3 * loss.sigreg(z)
-    assert a_step(lejepa)[0].item() == pytest.approx(expected.item(), rel=1e-4)

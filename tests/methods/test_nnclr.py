@@ -29,18 +29,3 @@ def test_a_step_is_the_papers_equation_in_loops_against_the_queue_as_it_was():
         torch.testing.assert_close(nnclr.queue[places], normalize(z2.detach(), dim=1))
         kept = [k for k in range(20) if k not in places]
         assert torch.equal(nnclr.queue[kept], before[kept])
-
-
-def test_neighbours_and_the_order_of_the_queue_are_lightlys():
-    bank = pytest.importorskip("lightly.models.modules").NNMemoryBankModule(size=(12, 8))
-    nnclr = method(queue_size=12)
-    vectors = [normalize(torch.randn(4, 8, dtype=torch.float64), dim=1) for _ in range(5)]
-    for z in vectors:
-        bank(z.float(), update=True)
-        nnclr.entering = z
-        nnclr.after_step()
-    asked = normalize(torch.randn(9, 8, dtype=torch.float64), dim=1)
-    ours = nnclr.queue[(asked @ nnclr.queue.T).argmax(dim=1)]
-    torch.testing.assert_close(bank(asked.float(), update=False).double(), ours, rtol=0, atol=1e-6)
-    pairs = nnclr.loss.compare(asked, asked, queue=nnclr.queue)  # its neighbours are those
-    torch.testing.assert_close(pairs.positives[:9, 0], (ours * asked).sum(dim=1))

@@ -44,14 +44,6 @@ def test_a_step_is_the_papers_softmax_over_the_bank_in_loops_and_then_its_entrie
         torch.testing.assert_close(npid.bank, torch.tensor(bank, dtype=torch.float64))
 
 
-def test_it_is_the_decoupled_loss_against_the_whole_bank_as_a_queue():
-    npid = method()
-    v, index = torch.randn(7, 8, dtype=torch.float64), torch.arange(7)
-    v = v / v.norm(dim=1, keepdim=True)
-    whole = losses.Decoupled(0.3)(v, npid.bank[index], queue=npid.bank)
-    torch.testing.assert_close(npid.against_bank(v, index), whole)
-
-
 def test_no_gradient_reaches_the_bank_and_it_keeps_what_it_holds():
     npid = method()
     npid(VECTORS[:7], Fixed(VECTORS[:7]), torch.Generator(), index=torch.arange(7))[0].backward()

@@ -118,27 +118,6 @@ def test_the_generator_has_a_rate_of_its_own_and_no_weight_decay():
     ]
 
 
-@pytest.mark.sweep  # 120 steps a seed; the gradient of the penalty is compared with finite differences
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_without_a_penalty_the_noise_dies_out_and_with_one_it_does_not(seed):
-    def noise_after(penalty, seed):
-        settings = {"batch_size": 64, "steps": 60, "seed": seed, "augmentation": STILL}
-        run = small(method_settings={"penalty": penalty}, data=data.load("digits", limit=200), **settings)
-        return advance(run, 60).history["noise"].iloc[-1]
-
-    assert noise_after(0.0, seed) < 0.02 < 0.1 < noise_after(1.0, seed)
-
-
-def test_the_settings_that_are_live_take_effect_at_the_next_step_and_the_history_says_so():
-    run = small(method_settings={"penalty": 1.0})
-    run.step()
-    run.method.penalty = 3.0
-    run.step()
-    history = run.history
-    assert history["penalty"].tolist() == [1.0, 3.0]
-    assert history["penalty_term"][1] == pytest.approx(3 / (history["noise"][1] * 8), rel=0.05)
-
-
 # ---- with other methods --------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from clutils import data, losses, measures, methods, training
+from clutils import data, losses, methods, training
 from tests.losses.inputs import fails
 from tests.methods.steps import VECTORS, built, by_loops, noisy
 from tests.runs import DIGITS, small
@@ -38,20 +38,6 @@ def test_a_run_hands_over_the_labels_of_the_pictures_that_the_step_took():
     run.step()
     ((images, labels),) = taken
     assert torch.equal(images, VECTORS[labels])
-
-
-@pytest.mark.sweep  # 120 steps
-def test_labels_teach_digits_better_than_no_training():
-    train, test = data.load("digits"), data.load("digits", "test")
-    run = training.Run(method="supcon", data="digits", batch_size=128, steps=120)
-
-    def accuracy():  # with few labels: with all of them an untrained encoder's neighbours are right, too
-        z, y = run.embed(train), train.labels
-        return measures.linear_probe(z[:100], y[:100], run.embed(test), test.labels)
-
-    untrained = accuracy()
-    run.finish(progress=False)
-    assert accuracy() > untrained + 0.1
 
 
 def test_data_without_labels_or_with_some_is_refused():

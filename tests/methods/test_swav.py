@@ -55,21 +55,6 @@ def test_a_step_is_the_papers_cross_entropy_in_loops_with_its_gradient():
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-12)
 
 
-def test_codes_and_loss_are_lightlys():
-    lightly = pytest.importorskip("lightly.loss")
-    from lightly.loss.swav_loss import sinkhorn as theirs
-
-    torch.manual_seed(0)
-    scores = [normalize(torch.randn(12, 8), dim=1) @ normalize(torch.randn(5, 8), dim=1).T for _ in range(2)]
-    torch.testing.assert_close(sinkhorn(scores[0], 0.05, 3), theirs(scores[0], 3, 0.05), rtol=1e-4, atol=1e-6)
-    loss = lightly.SwaVLoss(0.1, 3, 0.05)(scores, [])
-    made = method(prototypes=5).float()
-    made.loss.temperature = 0.1
-    codes = [sinkhorn(s, 0.05, 3) for s in scores]
-    ours = (made.swapped(scores[0], codes[1]) + made.swapped(scores[1], codes[0])) / 2
-    assert ours.item() == pytest.approx(loss.item(), rel=1e-4)
-
-
 def test_balanced_codes_share_the_prototypes_equally_and_are_finite_however_sharp():
     scores = torch.rand(40, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     scores[:, 0] += 0.5  # all would take the first

@@ -23,14 +23,3 @@ def test_a_step_is_the_papers_loss_in_plain_loops_each_view_a_batch_of_its_own()
     for ours, papers in zip(compared, embedded, strict=True):
         torch.testing.assert_close(ours.double(), papers, rtol=1e-3, atol=1e-4)
         assert not ours.requires_grad
-
-
-def test_a_default_step_is_lightlys_by_its_expander_with_the_same_weights_and_its_weighting():
-    heads = pytest.importorskip("lightly.models.modules.heads")
-    library = pytest.importorskip("lightly.loss")
-    vicreg = method(methods.VICReg.default_loss(out=6), hidden=10)
-    theirs = heads.VICRegProjectionHead(16, 10, 6)
-    theirs.layers.load_state_dict(vicreg.head.state_dict())
-    encoder, expander = in_float64(vicreg.encoder, theirs)
-    expected = library.VICRegLoss(25.0, 25.0, 1.0)(*(expander(encoder(view)) for view in views()))
-    assert a_step(vicreg)[0].item() == pytest.approx(expected.item(), rel=1e-4)
