@@ -3,6 +3,7 @@
 python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen has 16.7 for a frame
 python benchmarks/explorers.py --record         trains the run that the page `run` opens on
 python benchmarks/explorers.py --record --images folder:PATH     CIFAR-10's: the run that notebook 12 replays
+python benchmarks/explorers.py --tiles          the small images of the front page: front.webp
 
 A move is timed in the page, from the new value to the last attribute set (JavaScript alone), and to the next
 frame but one (with what the browser lays out and paints). Another program that takes the core shows in both.
@@ -20,15 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 
-from clutils import data, explorers, files, losses, training
+from clutils import data, explorers, files, losses, training, views
 from clutils.course import evidence, records
 from clutils.training import watcher
 from clutils.training.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "clutils" / "explorers" / "recorded.json"
-STEPS, EVERY, PICTURES = 300, 5, 250
+TILES = RECORDED.with_name("front.webp")
+SHOWN = ("rings", "checker", "diagonal stripes", "dots")  # classes of the sixteen images on the circles
+STEPS, EVERY, PICTURES, COLUMNS = 300, 5, 250, 16
 MOVES: dict[str, tuple[dict[str, Any], str, list[float]]] = {  # page -> how it opens, what moves, from and to
     "W": ({"shape": "gaussian", "count": 65_536, "family": True}, "positive", [-1.0, 1.0]),
     "circle": ({"pictures": 64, "forces": True, "hide": "buttons"}, "rate", [0.05, 0.2]),
@@ -63,10 +67,13 @@ def main() -> None:
     )
     parser.add_argument("--moves", type=int, default=100)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--tiles", action="store_true")
     parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10 as folders of train and test")
     options = parser.parse_args()
     if options.record:
         return record(options.images)
+    if options.tiles:
+        return tiles()
     sys.path.insert(0, str(ROOT / "tests" / "browser"))
     from jupyterlab_driver import browser
 
@@ -119,6 +126,28 @@ def record(images: str | None) -> None:
     shown = explorers.of_run(run.history, looking.looks, small, title, source)
     files.write_atomically(kept, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
     print(f"{kept}: {kept.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
+
+
+def tiles() -> None:
+    """Write the front page's images: those of the recorded run, then 16 of four classes, and a view of each.
+
+    Another version of the WebP library writes other bytes, so the file is committed, not made at each build.
+    """
+    pictures = data.load("scenes", limit=4000)
+    sample, _, _ = watcher.evaluation_split(pictures, "scenes")
+    run, rest = sample.subset(slice(0, PICTURES)), sample.subset(slice(PICTURES, None))
+    if run.labels.tolist() != json.loads(RECORDED.read_text("utf-8"))["labels"]:
+        raise SystemExit(f"{RECORDED} shows other images than these: record it again first")
+    of_class = [(rest.labels == pictures.class_names.index(name)).nonzero().flatten()[:4] for name in SHOWN]
+    chosen = rest.images[torch.stack(of_class).T.flatten()]  # image i is of class i mod 4
+    view = (255 * views.pair(chosen)[1]).round().byte()
+    every = torch.cat([run.images, chosen, view])
+    side, rows = every.shape[-1], -(-len(every) // COLUMNS)
+    sheet = torch.zeros(rows * COLUMNS, 3, side, side, dtype=torch.uint8)
+    sheet[: len(every)] = every
+    sheet = sheet.unflatten(0, (rows, COLUMNS)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)
+    Image.fromarray(sheet.numpy()).save(TILES, "WEBP", quality=55, method=6)
+    print(f"{TILES}: {len(every)} images, {TILES.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,72 +1,14 @@
-import { compare, loss } from "./losses.js";
-import { Chart, explore, html, mark, named, number, put, random, settingsOf, spot, svg } from "./shell.js";
+import { compare } from "./losses.js";
+import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
+import { Chart, explore, mark, named, settingsOf, spot } from "./shell.js";
+import { html, number, put, svg } from "./tools.js";
 
-const STEPS = 300, LONGEST = 0.2, R = 124, MIDDLE = 170, UP = 152, FULL = 2 * Math.PI;
-const DIGITS = 36 ** 3; // of a dragged point: a place on the circle in three letters
+const R = 124, MIDDLE = 170, UP = 152;
 
-function start(state) { // angles of 2N points, those of view 1 first
-  const { pictures: N, classes, scatter, arc, seed } = state, draw = random(seed + 1), angles = new Float64Array(2 * N);
-  if (state.at.length === 6 * N)
-    return angles.map((_, a) => (parseInt(state.at.slice(3 * a, 3 * a + 3), 36) / DIGITS) * FULL);
-  const centre = (c) => Math.PI / 2 + arc * FULL * ((c + 0.5) / classes - 0.5);
-  for (let i = 0; i < N; i++) {
-    const wide = (classes > 1 ? 0.22 : 0.3 * 2.9) * arc * FULL / classes;
-    const own = centre(i % classes) + wide * (classes > 1 ? draw.normal() / 2 : 2 * draw() - 1);
-    angles[i] = own + scatter * draw.normal();
-    angles[i + N] = own + scatter * draw.normal();
-  }
-  return angles;
-}
-
-// Value, and what draws and drives each point along the circle: sums over all anchors that it takes part in
-function forces(app, menu, angles) {
-  const { pictures: N, classes } = app.state, name = app.state[menu], p = settingsOf(app, menu), of = app.data.losses[name];
-  const all = 2 * N, by = of.labels && app.state.by_labels && classes > 1, opposite = of.opposite;
-  const x = angles.map(Math.cos), y = angles.map(Math.sin), pulled = new Float64Array(all), pushed = new Float64Array(all);
-  const batch = new Float64Array(N);
-  for (let i = 0; i < N; i++) batch[i] = x[i] * x[i + N] + y[i] * y[i + N];
-  const positives = [], negatives = [];
-  let value = 0;
-  for (let a = 0; a < all; a++) {
-    positives.length = negatives.length = 0;
-    for (let b = 0; b < all; b++) {
-      if (b === a) continue;
-      const same = a % N === b % N;
-      if (by ? (a % N) % classes === (b % N) % classes : same) positives.push(b);
-      else if (by || !opposite || a < N !== b < N) negatives.push(b);
-    }
-    const s = new Float64Array(positives.length), n = new Float64Array(negatives.length);
-    for (let i = 0; i < s.length; i++) s[i] = x[a] * x[positives[i]] + y[a] * y[positives[i]];
-    for (let j = 0; j < n.length; j++) n[j] = x[a] * x[negatives[j]] + y[a] * y[negatives[j]];
-    const found = loss(name, p, s, n, null, batch);
-    value += found.value / all;
-    const turn = (into, b, force) => {
-      const along = force * (y[a] * x[b] - x[a] * y[b]);
-      into[a] -= along;
-      into[b] += along;
-    };
-    for (let i = 0; i < s.length; i++) turn(pulled, positives[i], found.pull[i]);
-    for (let j = 0; j < n.length; j++) turn(pushed, negatives[j], -found.push[j]);
-  }
-  return { value, pulled, pushed };
-}
-
-function measured(app, angles) { // of view 1: alignment with view 2, uniformity, tolerance, the widest gap
-  const { pictures: N, classes } = app.state;
-  let apart = 0, crowd = 0, alike = 0, pairs = 0;
-  for (let i = 0; i < N; i++) {
-    apart += (2 - 2 * Math.cos(angles[i] - angles[i + N])) / N;
-    for (let j = 0; j < N; j++) {
-      if (i === j) continue;
-      const s = Math.cos(angles[i] - angles[j]);
-      crowd += Math.exp(4 * s - 4);
-      if (i % classes === j % classes) { alike += s; pairs++; }
-    }
-  }
-  const sorted = [...angles.slice(0, N)].map((t) => ((t % FULL) + FULL) % FULL).sort((a, b) => a - b);
-  const gap = sorted.reduce((most, t, k) => Math.max(most, (k ? t : t + FULL) - sorted[k ? k - 1 : N - 1]), 0);
-  return { alignment: apart, uniformity: Math.log(crowd / N / (N - 1)), tolerance: pairs ? alike / pairs : NaN,
-    gap: (gap / FULL) * 360 };
+function acting(app, menu, angles) { // the forces of a menu's loss
+  const { state, data } = app, { opposite, labels } = data.losses[state[menu]];
+  const by = labels && state.by_labels && state.classes > 1;
+  return forces({ name: state[menu], p: settingsOf(app, menu), opposite, by }, state, angles);
 }
 
 class Lane { // one loss, and where it takes the points
@@ -139,20 +81,16 @@ class Lane { // one loss, and where it takes the points
   reset(app) {
     if (app.state[this.menu] === "none") return;
     this.path = [start(app.state)];
-    this.seen = [measured(app, this.path[0])];
-    this.found = [forces(app, this.menu, this.path[0])];
+    this.seen = [measured(app.state, this.path[0])];
+    this.found = [acting(app, this.menu, this.path[0])];
   }
-  reach(app, step) { // the steps up to this one, as clutils.course.sphere.move takes them
+  reach(app, step) { // the steps up to this one
     const p = settingsOf(app, this.menu), unit = app.state.proportional && p.temperature ? p.temperature : 1;
     while (this.path.length <= step) {
-      const { pulled, pushed } = this.found[this.found.length - 1], before = this.path[this.path.length - 1];
-      const after = before.map((t, a) => {
-        const stride = app.state.rate * unit * (pulled[a] + pushed[a]);
-        return t + Math.atan(Math.min(Math.max(stride, -LONGEST), LONGEST));
-      });
+      const after = moved(this.path[this.path.length - 1], this.found[this.found.length - 1], app.state.rate, unit);
       this.path.push(after);
-      this.seen.push(measured(app, after));
-      this.found.push(forces(app, this.menu, after));
+      this.seen.push(measured(app.state, after));
+      this.found.push(acting(app, this.menu, after));
     }
   }
   draw(app, step) {
@@ -280,5 +218,5 @@ function shown(app, name) {
 
 export default { render({ model, el }) {
   const app = explore(model, el, { build, draw, buttons, fresh, shown }, compare);
-  app.forces = (menu, angles) => forces(app, menu, angles); // for what asks the page: its tests
+  app.forces = (menu, angles) => acting(app, menu, angles); // for what asks the page: its tests
 } };

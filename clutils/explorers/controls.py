@@ -209,6 +209,10 @@ EXPLORERS = {
 NAMES = tuple(EXPLORERS)
 
 
+# a queue of random directions in a hundred dimensions
+MOCO = {"temperature": 0.07, "count": 65_536, "shape": "gaussian", "similarity": 0, "spread": 0.1}
+
+
 @dataclass(frozen=True)
 class Part:
     """An explorer on the page of all of them: its question, what to do, and settings that a button opens."""
@@ -223,55 +227,28 @@ class Part:
 
 INDEX = (
     Part(
-        "circle",
-        "Points on a circle, moved by a loss alone",
-        "Each image has two views, a filled and a hollow mark; colour and shape show the class, which the "
-        "loss does not know. The loss pulls the two views together and pushes all others away. The "
-        "first circle has temperature τ = 0.1, the second τ = 1: which one spreads the points more evenly? "
-        "Drag a point, or try another start.",
-        {
-            "τ = 0.1 beside τ = 1": {},
-            "τ = 0.02: only the nearest are pushed": {"temperature": 0.02},
-            "all points in one place": {"arc": 0.05},
-            "InfoNCE beside the triplet loss": {"beside": "Triplet"},
-        },
-        hide="lead,share,pictures,classes,scatter,rate,proportional,by_labels,seed,arc,loss,beside,forces",
-    ),
-    Part(
         "W",
         "How much of the gradient gets through?",
         "W is the factor that scales an anchor's gradient: 1 is all of it, 0 is nothing. It depends on the "
         "temperature τ, on the number of negatives K and on their similarities. Change one of them and "
         "watch W.",
         {
-            "SimCLR, batch of 256": {"temperature": 0.5, "count": 510, "shape": "gaussian", "similarity": 0},
-            "MoCo, queue of 65,536": {
-                "temperature": 0.07,
-                "count": 65_536,
-                "shape": "gaussian",
-                "similarity": 0,
-            },
-            "CLIP, τ = 0.01": {"temperature": 0.01, "count": 32_768, "shape": "gaussian", "similarity": 0},
-            "one false negative": {"temperature": 0.1, "hard": 0.95, "similarity": 0},
+            "MoCo, before it has learned": MOCO | {"positive": 0},
+            "MoCo, after": MOCO | {"positive": 0.9},
+            "SimCLR at τ = 0.5, after": MOCO | {"positive": 0.9, "temperature": 0.5, "count": 510},
+            "one false negative": {"temperature": 0.1, "positive": 0.9, "hard": 0.95, "similarity": 0},
         },
         {"beside": "none"},
     ),
     Part(
         "matrix",
         "Is my loss normal?",
-        "Type the value of your loss, your batch and your queue: the ruler shows the loss at chance, the "
-        "best reachable loss, and yours. Above it is a small batch: similarities, shares, W, gradient.",
+        "Type the value of your loss, your batch and your queue. The ruler shows the loss at chance, the "
+        "best reachable loss, and yours. Below it is a small batch: similarities, shares, W, gradient.",
         {
             "8.32 with a queue of 4,096": {"temperature": 0.1, "value": 8.32, "queue": 4096},
             "5.5 with a batch of 256 at τ = 0.5": {"temperature": 0.5, "value": 5.5, "batch_size": 256},
         },
-    ),
-    Part(
-        "run",
-        "From first weights to a trained encoder",
-        "A recorded run of SimCLR on generated images. Drag along its steps: classes "
-        "separate in the map, although the loss never saw a class.",
-        {},
     ),
 )
 

@@ -1,5 +1,6 @@
 import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
-import { Chart, bar, begin, explore, html, mark, named, number, percent, put, random, settingsOf, spot, svg } from "./shell.js";
+import { Chart, bar, begin, explore, mark, named, settingsOf, spot } from "./shell.js";
+import { html, is, number, percent, put, random, svg } from "./tools.js";
 
 const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
 
@@ -108,7 +109,7 @@ function drawRuler(app) {
   svg("line", { x1: left, x2: right, y1: 74, y2: 74, class: "line ink" }, root);
   if (r.learned !== null) svg("path", { d: `M${X(r.chance)} 74H${X(r.best)}`, stroke: "var(--sky)", "stroke-width": 9, opacity: 0.55 }, root);
   const within = (text, x) => { // where a text about x begins, and how long it is: nothing leaves the ruler
-    const length = 6.4 * text.length;
+    const length = 7.2 * text.length;
     return [Math.min(Math.max(x - length / 2, 4), wide - length - 4), length];
   };
   for (const [name, v] of marks.sort((a, b) => X(a[1]) - X(b[1]))) {
@@ -187,11 +188,13 @@ function build(app) {
   app.stems = app.chart.line("two");
   app.stems.setAttribute("style", "stroke-dasharray: none");
   app.pull = app.chart.line("one");
-  const below = html("section");
-  app.rule = svg("svg", { role: "img", "aria-label": "loss ruler" }, below);
-  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red)" }, below);
-  app.sentence.after(below);
-  new ResizeObserver(() => app.refresh()).observe(below);
+  const first = html("section", { className: "ruler" });
+  app.early = html("form", { className: "controls", onsubmit: () => false }, first);
+  const answer = html("div", {}, first);
+  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red)" }, answer);
+  app.rule = svg("svg", { role: "img", "aria-label": "loss ruler" }, answer);
+  app.stage.before(first);
+  new ResizeObserver(() => app.refresh()).observe(answer);
   const goal = app.state.learned;
   begin(app, 3000, (f) => { app.state.learned = Number((f * goal).toFixed(2)); }); // views meet, as in training
 }
@@ -214,7 +217,7 @@ function draw(app) {
   put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
   drawRuler(app);
   const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
-  const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W = ${number(r.W, 2)}`;
+  const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W ${is(r.W)}`;
   return `Anchor ${label(app, a)} under ${title}: its positive ${label(app, r.own)} has s⁺ = ${number(r.row[r.own], 2)}${gets}. It is pulled with ${number(-r.force[r.own])}; its ${r.others.length} negatives are pushed with ` +
     `${number(pushed)}, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
 }
@@ -223,8 +226,11 @@ function shown(app, name) {
   return name !== "queue" || app.data.losses[app.state.loss].queue;
 }
 
+// the ruler's own controls stand beside it; what the small batch below has, below that
+const early = (name) => !["pictures", "dimensions", "classes", "learned", "seed"].includes(name);
+
 export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, shown }, compare);
+  const app = explore(model, el, { build, draw, shown, early }, compare);
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);

@@ -1,5 +1,6 @@
 """HTML pages of explorers: sources put together, settings checked, values of the package beside them."""
 
+import base64
 import html
 import json
 import math
@@ -24,6 +25,8 @@ REPLAY = "replay.html"
 STILL = "The explorer as it opens. Its controls work once the cell is run or the notebook is trusted."
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 ASIDE = re.compile(r"^ +(?://.*\n)?|^//.*\n", re.MULTILINE)  # what a page needs no byte of: indents, comments
+PIECE = re.compile(r"[^\n]*?(?:\n|\},|$)")
+TILES = {"tile": 32, "columns": 16}  # of front.webp: pixels of an image's side, images in a row
 BEGIN = """
 explorer.render({ el: document.getElementById("explorer"),
   model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
@@ -89,7 +92,6 @@ def page(
         data["source"] += f" Left out: {said}." if out else ""
     if name == "matrix":
         data |= {"near": anatomy.NEAR, "past": anatomy.PAST, "scales": anatomy.SCALES}
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     script = module(name).replace("export default", "const explorer =") + BEGIN % name
     return template("page.html").render(
         title=html.escape(f"{explorer.title} · clutils"),
@@ -99,7 +101,7 @@ def page(
             r"\1\2\3",
             (SOURCES / "style.css").read_text(encoding="utf-8"),
         ),
-        data=text.replace("<", "\\u003c"),
+        data=_inside(data),
         script=script,
     )
 
@@ -111,11 +113,38 @@ def template(name: str) -> jinja2.Template:
 
 
 def index() -> str:
-    """All explorers on one page, HTML, for whoever has installed nothing yet: the circle moves at once."""
+    """The front page, HTML, for whoever has installed nothing yet: it moves at once.
+
+    Sixteen images under a loss, the map of a recorded run, and the explorers of `controls.INDEX`.
+    """
     pages = {part.name: page(part.name, {**part.opens, "hide": part.hide}) for part in controls.INDEX}
-    text = json.dumps(pages, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    pieces: dict[str, int] = {}  # what several pages have in common stands there once
+    for text in pages.values():
+        for piece in PIECE.findall(text):
+            pieces.setdefault(piece, len(pieces))
+    made = {name: [pieces[piece] for piece in PIECE.findall(text)] for name, text in pages.items()}
+    sprite = base64.b64encode((SOURCES / "front.webp").read_bytes()).decode()
+    front = {
+        "run": replay.recorded(),
+        "sprite": f"data:image/webp;base64,{sprite}",
+        "tile": 32,
+        "columns": 16,
+    }
+    front |= {"triplet": _plain({control.name: control.default for control in controls.of_loss("Triplet")})}
     source = f"clutils {clutils.__version__}; its numbers are compared with the package's in each explorer."
-    return template("index.html").render(parts=controls.INDEX, pages=text, source=source)
+    return template("index.html").render(
+        parts=controls.INDEX,
+        pages=_inside({"pieces": list(pieces), "pages": made}),
+        front=_inside(front),
+        script=module("front"),
+        source=source,
+    )
+
+
+def _inside(data: Any) -> str:
+    """JSON that can stand in a page's script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def write_index(path: str | Path) -> None:

@@ -1,19 +1,10 @@
-import { Chart, dragged, explore, html, mark, number, percent, put, seen, svg } from "./shell.js";
+import { Chart, dragged, explore, mark } from "./shell.js";
+import { html, number, percent, put, seen, svg, unpack } from "./tools.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
 // there are eight shapes, filled and hollow: 16 classes are distinguished without their colour
 const look = (c, width) => ((colour) => (c % 16 < 8 ? { fill: colour, "fill-opacity": 0.8, stroke: "var(--paper)", "stroke-width": width }
   : { fill: "var(--paper)", stroke: colour, "stroke-width": 3 * width }))(`var(--${COLOURS[c % 7]})`);
-
-function positions({ positions: packed, points, looks }) { // numbers of 10 bits, one after another
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)), found = new Float32Array(points * looks.length * 2);
-  for (let k = 0; k < found.length; k++) {
-    let v = 0;
-    for (let b = 10 * k; b < 10 * k + 10; b++) v = (v << 1) | ((bytes[b >> 3] >> (7 - (b & 7))) & 1);
-    found[k] = v / 1023;
-  }
-  return found;
-}
 
 const CHARTS = [["loss", ["loss", "chance"], "loss (dotted: chance)"], ["alignment", ["alignment"], "alignment (0: views meet)"],
   ["uniformity", ["uniformity"], "uniformity (lower: more even)"], ["effective_rank", ["effective_rank"], "effective rank"],
@@ -24,7 +15,7 @@ function build(app) {
   app.go = (step) => { app.play(false); app.state.frame = Math.min(Math.max(Math.round(step), 0), app.end); app.slider.value = app.state.frame; app.refresh(); };
   const { run } = app.data, last = run.looks[run.looks.length - 1];
   app.steps = run.steps;
-  app.placed = positions(run);
+  app.placed = unpack(run);
   app.end = Math.max(last, run.steps[run.steps.length - 1] ?? 0);
   const map = html("figure", { style: "margin: 0" }, app.stage);
   app.map = svg("svg", { viewBox: "0 0 340 318", role: "img" }, map);

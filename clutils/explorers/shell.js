@@ -1,15 +1,8 @@
 // What every explorer shares: controls, the state in the link's hash, charts in SVG.
 
-const SVG = "http://www.w3.org/2000/svg";
-const words = { true: true, false: false, none: null, None: null, inf: Infinity };
+import { html, number, seen, svg, warm } from "./tools.js";
 
-export function svg(tag, attributes = {}, parent = null, text = "") {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text) made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
-}
+const words = { true: true, false: false, none: null, None: null, inf: Infinity };
 
 export function spot(root, event) { // where a pointer is, in units of an SVG's viewBox
   const r = root.getBoundingClientRect(), k = root.viewBox.baseVal.width / r.width;
@@ -34,40 +27,6 @@ export function dragged(root, start, move = start, stop = () => {}) {
     stop();
     from = on = null;
   };
-}
-export const put = (path, d) => path.setAttribute("d", d);
-
-export function html(tag, attributes = {}, parent = null, text = "") {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes))
-    if (name in made) made[name] = value;
-    else made.setAttribute(name, value);
-  if (text !== "") made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
-}
-
-export function number(x, digits = 3) {
-  if (x === null || x === undefined || Number.isNaN(x)) return "none";
-  if (!isFinite(x)) return x > 0 ? "∞" : "−∞";
-  if (Number.isInteger(x) && Math.abs(x) < 1e6) return x.toLocaleString("en").replace("-", "−");
-  const size = Math.abs(x);
-  const said = size !== 0 && (size < 1e-3 || size >= 1e5) ? x.toExponential(digits - 1)
-    : String(Number(x.toPrecision(digits)));
-  return said.replace(/-/g, "−").replace("e+", "e");
-}
-export const percent = (x) => (x < 0.001 && x > 0 ? "< 0.1 %" : `${number(100 * x, 2)} %`);
-
-export function random(seed) { // mulberry32: the same numbers in every browser
-  let a = (seed * 2654435769) >>> 0;
-  const draw = () => {
-    a = (a + 0x6d2b79f5) | 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-  draw.normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
-  return draw;
 }
 
 // ---- axes ------------------------------------------------------------------------------------------------
@@ -333,14 +292,6 @@ export function begin(app, milliseconds, at) {
   seen(app.el, () => requestAnimationFrame(go));
 }
 
-export function seen(el, act) { // once some of it is on the screen
-  new IntersectionObserver(([found], watch) => {
-    if (!found.isIntersecting) return;
-    watch.disconnect();
-    act();
-  }).observe(el);
-}
-
 function lay(app) { // the controls that there are now; an input that stays is kept, with its focus
   const wanted = controls(app.data, app.state).filter(
     (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.page.shown || app.page.shown(app, c.name)));
@@ -353,7 +304,9 @@ function lay(app) { // the controls that there are now; an input that stays is k
       const same = kept[c.name];
       app.inputs[c.name] = same && same.label === c.label && same.symbol === c.symbol ? same : control(app, c);
     }
-    app.form.replaceChildren(...wanted.map((c) => app.inputs[c.name].row));
+    const early = wanted.filter((c) => app.early && app.page.early(c.name));
+    app.early?.replaceChildren(...early.map((c) => app.inputs[c.name].row));
+    app.form.replaceChildren(...wanted.filter((c) => !early.includes(c)).map((c) => app.inputs[c.name].row));
     if (app.page.buttons && !app.hidden.has("buttons")) app.form.prepend(app.page.buttons(app));
   }
   for (const c of wanted) app.inputs[c.name].show(app.state[c.name]);
@@ -381,6 +334,7 @@ function control(app, c) {
     const slider = new Slider(c), [min, max] = slider.ends;
     const input = html("input", { type: "range", name, min, max, step: 1,
       oninput: () => app.set(name, slider.value(Number(input.value))) }, row);
+    if ((c.of ?? c.name) === "temperature") input.classList.add("tau"); // its track goes from cold to hot
     let kept; // a finger that scrolls away from a slider leaves it as it was
     input.onpointerdown = () => (kept = app.state[name]);
     input.onpointercancel = () => app.set(name, kept);
@@ -388,6 +342,7 @@ function control(app, c) {
     made.show = (v) => {
       if (slider.value(Number(input.value)) !== v) input.value = slider.position(v);
       out.textContent = v === null ? "none" : number(v, 4);
+      if (v > 0) input.style.setProperty("--warmth", warm(v));
       input.setAttribute("aria-valuetext", `${c.label} ${out.textContent}`);
     };
   }
