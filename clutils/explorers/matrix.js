@@ -191,7 +191,7 @@ function build(app) {
   const first = html("section", { className: "ruler" });
   app.early = html("form", { className: "controls", onsubmit: () => false }, first);
   const answer = html("div", {}, first);
-  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red)" }, answer);
+  app.verdict = html("p", { className: "verdict", role: "status" }, answer);
   app.rule = svg("svg", { role: "img", "aria-label": "loss ruler" }, answer);
   app.stage.before(first);
   new ResizeObserver(() => app.refresh()).observe(answer);
