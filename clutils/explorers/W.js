@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
 import { Chart, bar, begin, dragged, explore, mark, named, settingsOf } from "./shell.js";
-import { is, number, percent, put, svg } from "./tools.js";
+import { equals, number, percent, put, svg } from "./tools.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
 const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));
@@ -202,13 +202,13 @@ function draw(app) {
   const drawnIn = crowd.m.reduce((sum, m, j) => sum + (found.push[j] < 0 ? m : 0), 0);
   const shares = `K_eff = ${number(found.K_eff)} of ${number(K)} negatives share the push${drawnIn ? `, ${number(drawnIn)} are drawn in` : ""}`;
   const W = found.W === null ? `${titled("loss")} has no temperature and no gate; its pull is ${number(found.pull)}`
-    : gated ? `W ${is(found.W)}: ${percent(found.W)} of the gradient comes through`
-    : `W ${is(found.W)}, but ${titled("loss")} pulls with ${UNSCALED.has(state.loss) ? "" : `${number(found.gate)}/τ = `}${number(found.pull)}`;
+    : gated ? `W ${equals(found.W)}: ${percent(found.W)} of the gradient comes through`
+    : `W ${equals(found.W)}, but ${titled("loss")} pulls with ${UNSCALED.has(state.loss) ? "" : `${number(found.gate)}/τ = `}${number(found.pull)}`;
   const beside = state.beside === "none" ? "" : `; ${titled("beside")} pulls with ${number(ask(app, "beside").pull)}${gated ? `, ${titled("loss")} with ${number(found.pull)}` : ""}`;
   const moves = state.temperature === undefined ? `Its temperature at s⁺ is (1 − s⁺²)/2 = ${number((1 - s * s) / 2)}, so the pull is ${number(found.pull)}`
     : turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: ${turn.W < 0.995 ? `lowest, ${number(turn.W)}, at τ = ${number(turn.t)}` : "but stays above 0.99"}`
-    : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) ${is(limit)}`
-    : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) ${is(limit)}`;
+    : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) ${equals(limit)}`
+    : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) ${equals(limit)}`;
   return `${W}${beside}; ${shares}.${gated ? ` ${moves}.` : ""}` + (half ? ` W = ½ at K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "");
 }
 

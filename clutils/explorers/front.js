@@ -2,7 +2,8 @@
 // only while something moves on it, it is on the screen, and the page is the one that is looked at.
 
 import { FULL, STEPS, forces, measured, moved, start } from "./motion.js";
-import { html, number, unpack, warm } from "./tools.js";
+import { unpack } from "./places.js";
+import { html, number, warm } from "./tools.js";
 
 const front = JSON.parse(document.getElementById("front").textContent), $ = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -133,7 +134,8 @@ function clause(of, step) { // what this loss has done, in words that the angles
   if (was && !groups) return `${who} has torn the classes apart${spread}`;
   if (groups < was) return `${who} has torn ${few(was - groups)} of the classes apart${spread}`;
   if (groups > was) return `${who} has set ${few(groups)} ${groups === 1 ? "class" : "classes"} apart from the others${spread}`;
-  if (was) return `${who} keeps ${was === CLASSES ? "the classes" : `${few(was)} of the classes`} together${even ? " and has spread the images evenly" : was === CLASSES ? ", in four crowds" : ""}`;
+  const all = was === CLASSES, end = even ? " and has spread the images evenly" : all ? ", in four crowds" : "";
+  if (was) return `${who} keeps ${all ? "" : few(was) + " of "}the classes together${end}`;
   return even ? `${who} has spread the images evenly, and no class stands by itself`
     : `${who} has ${alignment > 0.01 ? "not yet brought image and view together" : "spread the images part of the way"}`;
 }

@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
 import { Chart, bar, begin, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { html, is, number, percent, put, random, svg } from "./tools.js";
+import { equals, html, number, percent, put, random, svg } from "./tools.js";
 
 const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
 
@@ -217,7 +217,7 @@ function draw(app) {
   put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
   drawRuler(app);
   const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
-  const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W ${is(r.W)}`;
+  const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W ${equals(r.W)}`;
   return `Anchor ${label(app, a)} under ${title}: its positive ${label(app, r.own)} has s⁺ = ${number(r.row[r.own], 2)}${gets}. It is pulled with ${number(-r.force[r.own])}; its ${r.others.length} negatives are pushed with ` +
     `${number(pushed)}, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
 }

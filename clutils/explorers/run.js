@@ -1,5 +1,6 @@
 import { Chart, dragged, explore, mark } from "./shell.js";
-import { html, number, percent, put, seen, svg, unpack } from "./tools.js";
+import { unpack } from "./places.js";
+import { html, number, percent, put, seen, svg } from "./tools.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
 // there are eight shapes, filled and hollow: 16 classes are distinguished without their colour

@@ -35,7 +35,7 @@ export function percent(x) { // no part is said to be all
   const short = number(100 * x, 2);
   return x < 0.001 && x > 0 ? "< 0.1 %" : x >= 0.9995 && x < 1 ? "> 99.9 %" : `${x < 1 && short === "100" ? number(100 * x, 3) : short} %`;
 }
-export const is = (W) => (W < 1 && number(W) === "1" ? "> 0.999" : `= ${number(W)}`); // nor a gate to be open that is not
+export const equals = (W) => (W < 1 && number(W) === "1" ? "> 0.999" : `= ${number(W)}`); // nor a gate to be open that is not
 
 export function random(seed) { // mulberry32: the same numbers in every browser
   let a = (seed * 2654435769) >>> 0;
@@ -62,14 +62,4 @@ const RAMP = [[0, 114, 178], [138, 90, 148], [213, 94, 0]]; // #0072B2, #8A5A94,
 export function warm(tau) {
   const f = Math.min(Math.max((Math.log10(tau) + 1.7) / 2, 0), 1) * 2, k = Math.min(Math.floor(f), 1);
   return `rgb(${RAMP[k].map((v, c) => Math.round(v + (f - k) * (RAMP[k + 1][c] - v))).join(", ")})`;
-}
-
-export function unpack({ positions: packed, points, looks }) { // numbers of 10 bits, one after another
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)), found = new Float32Array(points * looks.length * 2);
-  for (let k = 0; k < found.length; k++) {
-    let v = 0;
-    for (let b = 10 * k; b < 10 * k + 10; b++) v = (v << 1) | ((bytes[b >> 3] >> (7 - (b & 7))) & 1);
-    found[k] = v / 1023;
-  }
-  return found;
 }

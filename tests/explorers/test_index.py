@@ -9,6 +9,7 @@ import re
 import pytest
 import torch
 from PIL import Image
+from playwright.sync_api import expect
 
 from clutils import explorers, losses
 from clutils.course import sphere
@@ -76,6 +77,20 @@ def test_after_a_press_the_figure_that_changes_is_on_the_screen(index, size):
                 " box = (app.early?.parentElement ?? app.stage.firstElementChild).getBoundingClientRect();"
                 " return top + box.top > -2 && top + box.bottom < innerHeight + 2; })()"
             )
+
+
+@pytest.mark.parametrize("size", [(1366, 768), (390, 844)])
+def test_whether_a_loss_is_normal_is_answered_in_the_view_of_the_fields(index, size):
+    index.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    index.page.get_by_role("button", name="8.32 with a queue of 4,096", exact=True).click()
+    inside = index.page.frame_locator("iframe[data-page=matrix]")
+    expect(inside.locator(".verdict")).to_contain_text("Is 8.32 normal? It is at chance", timeout=20_000)
+    index.page.locator("#matrix-title").evaluate("(title) => title.scrollIntoView()")
+    parts = [inside.locator(one) for one in (".ruler select", ".verdict", ".ruler svg")]
+    parts += [inside.get_by_label(label) for label in ("your loss", "your batch, B", "your queue, if any")]
+    for part in parts:
+        box = part.bounding_box()
+        assert box["y"] > 0 and box["y"] + box["height"] < size[1]
 
 
 FOCUSED = """() => { // what has the focus, in a frame too, and how it looks; it is marked as visited

@@ -190,7 +190,7 @@ def test_in_a_frame_the_state_is_a_data_attribute_and_the_frame_is_as_high_as_th
         expect(link).to_have_value(f"W.html#{state}", timeout=20_000)
         slider.press("ArrowRight")  # while the box is open, the link follows
         expect(link).not_to_have_value(f"W.html#{state}", timeout=20_000)
-        for theme, colour in {"dark": "rgb(23, 23, 26)", "light": "rgb(255, 255, 255)"}.items():
+        for theme, colour in {"dark": "rgb(25, 29, 38)", "light": "rgb(255, 255, 255)"}.items():
             page.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
             expect(inside.locator("body")).to_have_css("background-color", colour, timeout=20_000)
         high = inside.locator("#explorer").bounding_box()["height"]
