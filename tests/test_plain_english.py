@@ -88,10 +88,8 @@ def said(path: Path) -> str:
     if path.suffix == ".html":
         return re.sub(r"(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>|{[{%].*?[}%]}|{\w+}", " ", text)
     if path.suffix == ".js":
-        strings = re.findall(
-            r""""[^"\n]* [^"\n]*"|`[^`]* [^`]*`""", re.sub(r"(?m)//.*$|\$\{[^}]*\}", "0", text)
-        )
-        return "\n\n".join(one[1:-1] for one in strings)
+        strings = re.findall(r""""[^"\n]*"|`[^`]*`""", re.sub(r"(?m)//.*$|\$\{[^}]*\}", "0", text))
+        return "\n\n".join(one[1:-1] for one in strings if " " in one)
     return prose(text)
 
 
