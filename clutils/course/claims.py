@@ -40,6 +40,12 @@ UNCONTROLLED = {  # what stands for a control where a claim names none
     "forces": "none named",
     "runs here": "none named",
 }
+TEXTS = {  # the text that a paper's claims are quoted from, where there is more than one
+    "AttentionNCE": "the text under anonymous review for ICLR 2025",
+    "MACL": "arXiv 2207.07874, as HTML",
+    "PiNDA": "an early text of arXiv 2408.09929; the later one (v3, ICML 2026) was not at hand",
+    "PiNDA (Zhang et al.)": "the same early text",
+}
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 AGAINST = ("derived", "the paper's numbers", "constructed case")  # what alone can show that a claim fails
 
@@ -220,7 +226,7 @@ def page(claims: list[Claim] | None = None) -> str:
     claims = collect() if claims is None else claims
     template = jinja2.Template(Path(__file__).with_suffix(".html").read_text("utf-8"), autoescape=True)
     papers = dict.fromkeys(c.paper for c in claims)
-    return template.render(claims=claims, papers=papers, mark=_mark, uncontrolled=UNCONTROLLED)
+    return template.render(claims=claims, papers=papers, texts=TEXTS, mark=_mark, uncontrolled=UNCONTROLLED)
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:
