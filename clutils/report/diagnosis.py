@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from clutils.report import preprocessing
 from clutils.report.facts import Facts, Row
+from clutils.report.preprocessing import SETTLED
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
@@ -47,7 +48,6 @@ DRAWS = 0.03  # standard deviation of fresh weights' accuracy from seed to seed:
 CERTAIN = 2.0  # standard errors from which on a difference counts
 EASY = 0.9  # accuracy from which on a lead over raw pixels or fresh weights is no longer to be had
 MENDED, FAR = 0.6, 5.0  # nats: fed wrongly where a usual normalisation mends it, and without one
-SETTLED = 30  # batches after which a batch normalisation (momentum 0.1) has forgotten its start
 EARLY = 80  # batches before which a run has hardly begun, unless it learned its views; 100 when held out
 LEARNED = 0.37  # share of fresh weights' errors, a view farther than another image, that are left
 BETWEEN = 0.6  # the same, above which views were not learned
@@ -157,17 +157,17 @@ def _settled(f: Facts) -> int:
 
 
 def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
-    """By the file's own count of batches; after so few, what the loss sees is still nearly one point."""
+    """Few batches; what is nearly one point after so few, or crowded, may still open up.
+
+    Where something was learned, that alone is no fault: averaged weights have few batches, counted anew.
+    """
     seen = f.batches_seen
-    if (
-        seen is None
-        or not 0 < seen < batches
-        or f.spread < CONSTANT
-        or learned_views(f)
-        or beats_fresh_weights(f)
-    ):
+    if seen is None or not 0 < seen < batches:
         return None
-    says = f"Half-trained: its batch normalisations have counted {seen} batches{_beside(f)}."
+    ill = seen < SETTLED and (collapsed(f) or temperature(f) or behind_the_head(f))
+    if (learned_views(f) or beats_fresh_weights(f)) and not ill:
+        return None
+    says = f"Half-trained: its batch normalisations have seen {seen} batches{_beside(f)}."
     return Diagnosis(HALF, LOOK, says)
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from clutils import checkpoints
@@ -19,6 +20,8 @@ DECIDED = 64  # of them, by which a stem is decided
 CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
 NEAR = 0.15  # nats within which images arrive as in training
 ALIKE = 0.05  # nats that two ways to feed must differ by: healthy encoders are so far from training
+SETTLED = 30  # batches after which a batch normalisation has forgotten its start
+KEPT = 0.9  # share of what it remembers that a batch normalisation keeps from batch to batch, as PyTorch's do
 NORMALISATIONS = {  # name -> (mean, std) by which images in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -26,6 +29,8 @@ NORMALISATIONS = {  # name -> (mean, std) by which images in [0, 1] are usually 
     "half": ((0.5,), (0.5,)),
     "bytes": ((0.0,), (1 / 255,)),
 }
+
+Moments = tuple[Tensor, Tensor]  # mean and variance, a value a channel
 
 
 def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -117,50 +122,80 @@ def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> flo
     layer = opened.encoder.get_submodule(behind)
     if not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None or layer.running_var is None:
         return 0.0  # of both ways: nothing is decided
-    remembered = layer.running_mean, layer.running_var
-    if _as_made(*remembered):
+    if _as_made(layer.running_mean, layer.running_var):
         return 0.0
-    return min(_gaps(Prepared(opened.encoder, opened.channels, size), layer, seen, remembered).values())
+    met = _met_with_each(Prepared(opened.encoder, opened.channels, size), layer, seen)
+    remembered, _ = _without_start(layer, _counted([layer]), met)
+    return min(gap(one, remembered) for one in met.values())
 
 
 def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
-    for each usual normalisation.
+    for each usual normalisation; input_gap_swapped: with red and blue exchanged; batches_seen: by its count,
+    or else, where that is far nearer, by what is left of its start.
     """
     layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"
         return {}
-    counted = max(int(m.num_batches_tracked) if m.num_batches_tracked is not None else 0 for m in layers)
-    remembered = first.running_mean, first.running_var
-    fresh = counted == 0 and _as_made(*remembered)
+    counted = _counted(layers)
+    fresh = counted == 0 and _as_made(first.running_mean, first.running_var)
     moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
     if fresh or not bool((first.running_var > 1e-10).any()):
         unknown["input_gap"] = "its batch normalisations hold no statistics of images (" + (
             "folded into the weights, or not loaded)" if fresh and moved else "it has never seen an image)"
         )
         return {"never_trained": fresh and not moved}
-    found: dict[str, Any] = {"batches_seen": counted, "input_gap": kl(prepared, first, seen, remembered)}
-    return found | {"input_gaps": _gaps(prepared, first, seen, remembered)}
+    each = _met_with_each(prepared, first, seen)
+    remembered, batches = _without_start(first, counted, each)
+    found: dict[str, Any] = {
+        "batches_seen": batches,
+        "input_gap": gap(met(prepared, first, seen), remembered),
+    }
+    if seen.shape[1] == prepared.channels == 3 and not torch.equal(seen[:, 0], seen[:, 2]):
+        found["input_gap_swapped"] = gap(met(prepared, first, seen.flip(1)), remembered)
+    return found | {"input_gaps": {name: gap(one, remembered) for name, one in each.items()}}
+
+
+def _counted(layers: Sequence[nn.BatchNorm2d]) -> int:
+    return max(int(m.num_batches_tracked) if m.num_batches_tracked is not None else 0 for m in layers)
 
 
 def _as_made(mean: Tensor, var: Tensor) -> bool:
     return bool((mean == 0).all() and (var == 1).all())
 
 
-def _gaps(
-    prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]
-) -> dict[str, float]:
-    """Usual normalisation -> the gap with it."""
+def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
+    """What it remembers of images, without its start (mean 0, variance 1), and how many batches it has seen.
+
+    Of the start 0.9^n is left after n batches. A file without a count may have one that makes it fit.
+    """
+    assert layer.running_mean is not None and layer.running_var is not None
+    mean, var = layer.running_mean.double(), layer.running_var.double()
+    tried = {0: (mean, var)}
+    for n in [counted] if counted else range(1, SETTLED):
+        left = KEPT**n
+        if bool((var > left - 1e-6).all()):
+            tried[n] = mean / (1 - left), (var - left).clamp(min=0) / (1 - left)
+    gaps = {n: min(gap(one, remembered) for one in met.values()) for n, remembered in tried.items()}
+    best = min(gaps, key=lambda n: gaps[n])
+    if not counted and gaps[best] > min(gaps[0] / CLEARLY, gaps[0] - ALIKE):
+        best = 0
+    return tried[best], counted or best
+
+
+def _met_with_each(prepared: Prepared, layer: nn.Module, seen: Tensor) -> dict[str, Moments]:
+    """Usual normalisation -> what reaches the layer with it."""
     ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
     fed = {n: Prepared(prepared.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
-    return {name: kl(other, layer, seen, remembered) for name, other in fed.items()}
+    return {name: met(other, layer, seen) for name, other in fed.items()}
 
 
-def kl(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
+def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
+    """Mean and variance, by channel, of what reaches the layer."""
     caught: list[Tensor] = []
 
     class Enough(Exception):
@@ -178,9 +213,13 @@ def kl(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Ten
     finally:
         handle.remove()
     values = caught[0].transpose(0, 1).flatten(1).double()
-    mean, var = values.mean(dim=1), values.var(dim=1) + 1e-12
-    old_mean, old_var = (x.double() for x in remembered)
-    return divergence(mean, var, old_mean, old_var + 1e-12).mean().item()
+    return values.mean(dim=1), values.var(dim=1)
+
+
+def gap(met: Moments, remembered: Moments) -> float:
+    """The divergence of what is met from what is remembered, mean over channels, in nats."""
+    (mean, var), (old_mean, old_var) = met, (x.double() for x in remembered)
+    return divergence(mean, var + 1e-12, old_mean, old_var + 1e-12).mean().item()
 
 
 def divergence(mean: Tensor, var: Tensor, old_mean: Tensor, old_var: Tensor) -> Tensor:

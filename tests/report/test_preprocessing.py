@@ -9,10 +9,19 @@ from torch import nn
 
 from clutils import data
 from clutils.report import preprocessing
+from clutils.report.prepared import Prepared
 from tests.checkpoints.files import reopened
 
 
-def settled(padding: int, maxpool: bool, mean: float, std: float, seen: torch.Tensor) -> dict:
+def settled(
+    padding: int,
+    maxpool: bool,
+    mean: float,
+    std: float,
+    seen: torch.Tensor,
+    batch: int = 64,
+    momentum: float | None = None,
+) -> dict:
     """A ResNet-18 whose first batch normalisations know these images, the rest being random."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -22,10 +31,10 @@ def settled(padding: int, maxpool: bool, mean: float, std: float, seen: torch.Te
     stem = nn.Sequential(net.conv1, net.bn1, net.relu, pool, net.layer1[0])
     for module in stem.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.momentum = None  # the mean of all batches
+            module.momentum = momentum  # None: the mean of all batches
     with torch.no_grad():
-        for batch in ((seen - mean) / std).split(64):
-            stem(batch)
+        for some in ((seen - mean) / std).split(batch):
+            stem(some)
     return net.state_dict()
 
 
@@ -80,3 +89,26 @@ def test_a_fresh_network_remembers_nothing(tmp_path):
     assert preprocessing.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
     chosen, said = preprocessing.best_normalisation(opened, seen, None)
     assert chosen is None and "it has never seen an image" in said
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("batches", [3, 12])
+def test_after_few_batches_the_start_is_taken_out_and_the_right_normalisation_fits(
+    batches, counted, images, tmp_path
+):
+    """Another one fitted, or none did, and what was fed so was called collapsed."""
+    state = settled(1, True, 0.5, 0.5, images[: 16 * batches], 16, 0.1)
+    if not counted:
+        state = {name: value for name, value in state.items() if not name.endswith("batches_tracked")}
+    opened = reopened(state, tmp_path)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
+    assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0"), said
+    found = preprocessing.first_layer(Prepared(opened.encoder, 3, None, *chosen), images[192:], {})
+    assert found["batches_seen"] == batches and found["input_gap"] < 0.05
+
+
+def test_statistics_of_all_batches_have_no_start_whatever_their_count(images, tmp_path):
+    """Averaged weights: momentum None, so that few batches settle them."""
+    opened = reopened(settled(1, True, 0.5, 0.5, images[:192]), tmp_path)
+    found = preprocessing.first_layer(Prepared(opened.encoder, 3, None, (0.5,), (0.5,)), images[192:], {})
+    assert found["batches_seen"] == 3 and found["input_gap"] < 0.05

@@ -189,7 +189,7 @@ def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions
         ((mean, 4 * var), stretched),
         ((mean + var.sqrt(), var), 0.5),
     ):
-        found = preprocessing.kl(Prepared(net), net[1], seen, remembered)
+        found = preprocessing.gap(preprocessing.met(Prepared(net), net[1], seen), remembered)
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
