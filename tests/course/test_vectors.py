@@ -162,9 +162,6 @@ ANSWERS = {
     "corrupt": [
         lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows), x),
         lambda x, chosen, rows: x + chosen * (torch.take_along_dim(x, rows, 0) - x),
-        lambda x, chosen, rows: torch.stack(
-            [torch.where(chosen[:, j], x[rows[:, j], j], x[:, j]) for j in range(x.shape[1])], dim=1
-        ),
     ],
     "strength_for": [
         lambda c: math.sqrt(1 / (1 - c) ** 2 - 1),

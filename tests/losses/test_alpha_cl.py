@@ -1,4 +1,4 @@
-"""α-CL: the pairs' importance is chosen, and nothing flows through it."""
+"""α-CL: a similarity beyond 1."""
 
 import torch
 

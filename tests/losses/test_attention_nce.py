@@ -1,4 +1,4 @@
-"""AttentionNCE: its weights, its several positives, its reductions, and the scale that explodes."""
+"""AttentionNCE: its several positives, and the scale that explodes."""
 
 import pytest
 import torch

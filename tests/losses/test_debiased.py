@@ -1,4 +1,4 @@
-"""Debiased: its extremes; its forces in closed form stand in test_hard_negative.py, as HCL's at β = 0."""
+"""Debiased: its extremes."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Dual temperature: the weight of one temperature on the gradient of another."""
+"""Dual temperature: exact where the published form is NaN."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""HCL: forces in closed form, the clamp, and what it reduces to."""
+"""HCL: the clamp, without which the paper's pseudocode is NaN."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""MACL: its adaptive temperature, its forces, and where the paper's pseudocode is NaN."""
+"""MACL: its adaptive temperature, and where the paper's pseudocode is NaN."""
 
 import math
 

@@ -1,110 +1,29 @@
-"""Nothing overflows: values and gradients are finite for every input and setting in range.
-
-An input is one batch of similarities, four anchors, with one choice of settings and of type. Hypothesis draws
-the settings, and for each choice there is an input of every kind in every type, since drawing costs more than
-computing: 25 choices of 5 kinds in 4 types a loss; and for the losses that need vectors 10 choices of 4 kinds
-of batches in 4 types.
-"""
+"""Nothing overflows: values and gradients are finite at the ends of all settings, in every type of number."""
 
 import itertools
-import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from clutils import losses
 
-INPUTS = 200  # of each loss, at least
-KINDS = ("uniform", "extremes", "a few values", "near the ends", "tiny")
 LOSSES = [entry.cls for entry in losses.catalogue().values()]
 OF_SIMILARITIES = [cls for cls in LOSSES if cls.level == "similarity"]
 ON_VECTORS = [cls for cls in LOSSES if cls not in OF_SIMILARITIES]
 ON_VECTORS += [losses.SSCL, losses.CLIP, losses.SogCLR, losses.ISogCLR]  # mixes, a learned scale, a state
-POINTS = (0.0, 1e-300, 1e-6, 1e-3, 0.01, 0.05, 0.1, 1 / 3, 0.5, 0.7, 1.0, 3.0, 5.0, 100.0, 1e3, 0.999999)
-FEW = {  # of a batch of three
-    **{"hardest": st.integers(1, 4), "synthetic": st.just(5), "query_mixed": st.just(4)},
-    **{"directions": st.integers(1, 40), "knots": st.integers(2, 40)},
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+FEW = {  # of a batch of six
+    **{"hardest": (1, 4), "synthetic": (0, 5), "query_mixed": (0, 4)},
+    **{"directions": (1, 40), "knots": (2, 40)},
 }
-
-
-def drawn_from(declared):
-    """A setting in its declared range, its ends more often than by chance."""
-    if declared.switch:
-        return st.booleans()
-    low, high = declared.lowest, declared.highest
-    if declared.open_above:
-        high = math.nextafter(high, low)
-    points = [low, high, *declared.also, *(point for point in POINTS if low <= point <= high)]
-    return st.one_of(st.sampled_from(points), st.floats(low, high))
-
-
-def settings_of(cls):
-    chosen = {name: FEW[name] if name in FEW else drawn_from(at) for name, at in cls.ranges.items()}
-    if cls is losses.Triplet:  # which refuses both
-        chosen["semi_hard"] = st.just(False)
-    if cls is losses.ISogCLR:  # whose bounds stand in order
-        chosen["highest"] = st.just(cls.ranges["highest"].highest)
-    return st.fixed_dictionaries(chosen)
-
-
-TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-
-
-def drawn(kind, shape, seed):
-    """Similarities in [-1, 1]."""
-    draw = torch.Generator().manual_seed(seed)
-    s = 2 * torch.rand(shape, generator=draw, dtype=torch.float64) - 1
-    return {
-        "uniform": s,
-        "extremes": s.sign(),
-        "a few values": (2 * s).round() / 2,
-        "near the ends": s.sign() * (1 - 1e-6 * s.abs()),
-        "tiny": 1e-30 * s,
-    }[kind]
-
-
-@pytest.mark.parametrize("cls", OF_SIMILARITIES)
-def test_values_and_gradients_are_finite_for_every_similarity_and_setting_in_range(cls):
-    count = 0
-
-    @settings(max_examples=10, deadline=None, derandomize=True)
-    @given(
-        seed=st.integers(0, 10**6),
-        P=st.integers(1, 3),
-        K=st.integers(1, 12),
-        masked=st.booleans(),
-        chosen=settings_of(cls),
-    )
-    def check(seed, P, K, masked, chosen):
-        nonlocal count
-        loss = cls(**chosen)
-        mask = None
-        if masked:
-            mask = torch.ones(4, K, dtype=torch.bool)
-            mask[0, 1:] = mask[2, :-1] = False
-        for kind, dtype in itertools.product(KINDS, TYPES):
-            count += 1
-            s = drawn(kind, (4, P + K), seed).to(dtype)
-            positives, negatives = s[:, :P].requires_grad_(), s[:, P:].requires_grad_()
-            values = loss.per_anchor(positives, negatives, None, mask)
-            assert values.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-            assert torch.isfinite(values).all(), (kind, dtype)
-            if dtype == torch.float16:
-                continue  # its gradients overflow by their type: 1/τ beyond 65,504
-            for gradient in torch.autograd.grad(values.sum(), (positives, negatives)):
-                assert torch.isfinite(gradient).all(), (kind, dtype)
-
-    check()
-    assert count >= INPUTS, f"only {count} inputs were drawn"
 
 
 def corners(cls):
     """Every loss of this class at the ends of its settings, and at what stands beside their ranges."""
-    ends = {name: (0, 1) if at.whole else (at.lowest, at.highest) for name, at in cls.ranges.items()}
+    ends = {name: (at.lowest, at.highest, *at.also) for name, at in cls.ranges.items()}
     ends |= {name: (True, False) for name, at in cls.ranges.items() if at.switch}
     ends |= {name: (at.lowest, 0.999999) for name, at in cls.ranges.items() if at.open_above}
+    ends |= {name: few for name, few in FEW.items() if name in ends}
     for chosen in itertools.product(*ends.values()):
         try:
             yield cls(**dict(zip(ends, chosen, strict=True)))
@@ -112,72 +31,50 @@ def corners(cls):
             continue
 
 
+def finite(*tensors):
+    return all(bool(each.isfinite().all()) for each in tensors)
+
+
 @pytest.mark.parametrize("cls", OF_SIMILARITIES)
-def test_gradients_in_float32_are_finite_at_the_corners_of_the_settings(cls):
-    """RINCE's was infinite at a value of 7e20: of one positive at 0 and eight random negatives."""
-    s = 2 * torch.rand(6, 65, generator=torch.Generator().manual_seed(0)) - 1
-    beside_zero = torch.cat([torch.zeros(6, 1), s[:, 1:]], dim=1)
-    worst = torch.cat([-torch.ones(6, 1), torch.ones(6, 64)], dim=1)
-    tables = s, beside_zero, s.sign(), worst, -worst, torch.ones_like(s), torch.zeros_like(s)
-    at = list(corners(cls))
-    assert len(at) >= 2 ** min(1, len(cls.ranges))
-    for loss, table, K in itertools.product(at, tables, (8, 64)):
-        positives, negatives = table[:, :1].clone(), table[:, 1 : K + 1].clone()
-        values = loss.per_anchor(positives.requires_grad_(), negatives.requires_grad_())
-        found = values, *torch.autograd.grad(values.sum(), (positives, negatives))
-        assert all(bool(each.isfinite().all()) for each in found), (loss, K)
-
-
-@pytest.mark.parametrize("cls", [cls for cls in ON_VECTORS if "index" not in cls.accepts])
-def test_gradients_of_a_batch_in_float32_are_finite_at_the_corners_of_the_settings(cls):
-    z1, z2 = torch.randn(2, 12, 8, generator=torch.Generator().manual_seed(0))
-    for loss in corners(cls):
-        for views in ((z1, z2), (z1, z1), (z1, -z1)):
-            leaves = [z.clone().requires_grad_() for z in views]
-            value = loss(*leaves)
-            found = value, *torch.autograd.grad(value, leaves)
-            assert all(bool(each.isfinite().all()) for each in found), loss
+def test_values_and_gradients_are_finite_at_the_corners_of_the_settings(cls):
+    """RINCE's gradient was infinite at a value of 7e20: of one positive at 0 and eight random negatives."""
+    s = 2 * torch.rand(6, 67, generator=torch.Generator().manual_seed(0)) - 1
+    beside_zero = torch.cat([torch.zeros(6, 3), s[:, 3:]], dim=1)
+    worst = torch.cat([-torch.ones(6, 3), torch.ones(6, 64)], dim=1)
+    tables = [s, beside_zero, s.sign(), worst, -worst, torch.ones_like(s), torch.zeros_like(s)]
+    tables += [(2 * s).round() / 2, s.sign() * (1 - 1e-6 * s.abs()), 1e-30 * s]
+    mask = torch.ones(6, 12, dtype=torch.bool)
+    mask[0, 1:] = mask[2, :-1] = False
+    counts = [(1, 8, None, torch.float32), (1, 64, None, torch.float32)]
+    counts += [(3, 12, mask, dtype) for dtype in TYPES]
+    for loss, table, (P, K, kept, dtype) in itertools.product(corners(cls), tables, counts):
+        positives, negatives = (t.to(dtype, copy=True) for t in (table[:, 3 - P : 3], table[:, 3 : 3 + K]))
+        values = loss.per_anchor(positives.requires_grad_(), negatives.requires_grad_(), None, kept)
+        assert values.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        found = torch.autograd.grad(values.sum(), (positives, negatives))
+        # gradients of float16 overflow by their type: 1/τ beyond 65,504
+        assert finite(values) and (finite(*found) or dtype == torch.float16), (loss, K, dtype)
 
 
 @pytest.mark.parametrize("cls", ON_VECTORS)
-def test_losses_on_vectors_are_finite_for_every_batch_and_setting_in_range(cls):
-    @settings(max_examples=10, deadline=None, derandomize=True)
-    @given(
-        seed=st.integers(0, 10**6),
-        B=st.integers(3, 6),
-        D=st.integers(2, 5),
-        chosen=settings_of(cls),
-    )
-    def check(seed, B, D, chosen):
-        draw = torch.Generator().manual_seed(seed)
-        loss = cls(**chosen)
-        if hasattr(loss, "generator"):
-            loss.generator = draw
+def test_a_batch_has_finite_values_and_gradients_at_the_corners_of_the_settings(cls):
+    first, second = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+    ramp = torch.arange(6)[:, None] + 0.5  # no feature is constant
+    signs, alike = (first.sign(), second.sign()), first[:1].expand(6, 4)
+    if cls is losses.BarlowTwins:
+        signs, alike = (first.sign() + 3 * ramp, second.sign() - 3 * ramp), ramp.expand(6, 4)
+    batches = (first, second), signs, (first, first), (first, -first), (alike, alike)
+    for loss in corners(cls):
         given = {}
         if "index" in loss.accepts:  # the same samples in every batch, so that their averages move
-            loss.allocate(B)
-            given["index"] = torch.arange(B)
-        first, second = torch.randn(2, B, D, generator=draw)
-        ramp = torch.arange(B)[:, None] + 0.5  # no feature is constant
-        batches = {
-            "drawn": (first, second),
-            "signs": (first.sign(), second.sign()),  # many ties, many opposite pairs
-            "views alike": (first, first),
-            "all alike": (first[:1].expand(B, D), first[:1].expand(B, D)),
-        }
-        if cls is losses.BarlowTwins:
-            batches["signs"] = (first.sign() + 3 * ramp, second.sign() - 3 * ramp)
-            batches["all alike"] = (ramp.expand(B, D), ramp.expand(B, D))  # every feature the same
-        for (kind, views), dtype in itertools.product(batches.items(), TYPES):
-            z1, z2 = (z.to(dtype).detach().clone().requires_grad_() for z in views)
+            loss.allocate(6)
+            given["index"] = torch.arange(6)
+        for views, dtype in itertools.product(batches, TYPES):
+            z1, z2 = (z.to(dtype, copy=True).requires_grad_() for z in views)
             value = loss(z1, z2, **given)
             assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-            assert torch.isfinite(value), (kind, dtype)
-            value.backward()
-            if dtype != torch.float16:
-                assert torch.isfinite(z1.grad).all() and torch.isfinite(z2.grad).all(), (kind, dtype)
-
-    check()
+            found = torch.autograd.grad(value, (z1, z2))
+            assert finite(value) and (finite(*found) or dtype == torch.float16), (loss, dtype)
 
 
 EVERY = [

@@ -1,4 +1,4 @@
-"""RINCE: between InfoNCE and a loss that is linear in the exponentials."""
+"""RINCE: InfoNCE as its q vanishes."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""SigLIP: every pair on its own, summed over the negatives."""
+"""SigLIP: a sum over all pairs, divided by the batch."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""SupCon: outside the logarithm, everyone in the denominator, and how the inside form differs."""
+"""SupCon: outside the logarithm, everyone in the denominator, and images without a label."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Temperature-free InfoNCE: logits 2 artanh(s), by a loop of its own, and what happens at the clamp."""
+"""Temperature-free InfoNCE: what happens at the clamp."""
 
 import pytest
 import torch

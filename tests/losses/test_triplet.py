@@ -1,4 +1,4 @@
-"""The triplet loss: its loops, its forces, labels, and no table of all triples."""
+"""The triplet loss: no table of all triples, and which negatives are semi-hard."""
 
 import torch
 

@@ -95,6 +95,14 @@ def test_chance_is_that_of_the_queue_whatever_the_batch():
     assert method(queue_size=100).chance(7) == pytest.approx(math.log(101))
 
 
+def test_once_the_queue_is_full_of_real_keys_the_loss_falls():
+    settings = {"queue_size": 512}
+    run = training.Run(method="moco", data="digits", batch_size=128, steps=50, method_settings=settings)
+    losses_of = run.finish(progress=False).history.loss
+    assert losses_of[0] < losses_of[5:10].mean()  # random keys are easier to tell apart than real ones
+    assert losses_of[-5:].mean() < 0.98 * losses_of[5:10].mean()
+
+
 @pytest.mark.parametrize("name", ["moco", "nnclr"])
 def test_a_batch_that_does_not_fit_into_the_queue_is_refused_before_the_first_step(name):
     own = {"queue_size": 16}

@@ -76,17 +76,6 @@ def test_share_is_the_share_of_pictures_that_meet_noise_and_the_others_have_two_
     torch.testing.assert_close(first[~noisy], second[~noisy])
 
 
-def test_the_generator_gets_the_gradient_of_loss_and_penalty_and_moves():
-    method = pinda()
-    total, *_ = step(method, DIGITS.images[:16])
-    total.backward()
-    assert all(p.grad.abs().sum() > 0 for p in method.noise.parameters())
-    run = small()
-    before = [p.clone() for p in run.method.noise.parameters()]
-    advance(run, 2)
-    assert all(not torch.equal(a, b) for a, b in zip(before, run.method.noise.parameters(), strict=True))
-
-
 def test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences():
     method = pinda(penalty=1.0).double().eval()
     x = DIGITS.images[:6].double() / 255

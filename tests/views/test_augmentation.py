@@ -1,13 +1,12 @@
 """Whole views: torchvision's chain for equal parameters, its distributions, and what is refused."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
 import torchvision.transforms.v2.functional as TF
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from torchvision import transforms as T
 
@@ -165,46 +164,37 @@ def test_a_slider_rolls_the_dice_again():
 # ---- inputs ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    n=st.integers(0, 5),
-    channels=st.sampled_from([1, 3]),
-    height=st.integers(1, 24),
-    width=st.integers(1, 24),
-    size=st.integers(1, 30),
-    fill=st.sampled_from(["noise", "zeros", "ones", "constant", "two colours"]),
-    dtype=st.sampled_from([torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64]),
-    layout=st.sampled_from(["contiguous", "transposed", "channels last", "every other"]),
-    seed=st.integers(0, 1000),
-)
-def test_an_edge_input_breaks_the_view(n, channels, height, width, size, fill, dtype, layout, seed):
-    shape = (n, channels, height, width)
-    images = {
-        "noise": torch.rand(shape, generator=seeded(seed)),
+@pytest.mark.parametrize("fill", ["noise", "zeros", "ones", "constant", "two colours"])
+@pytest.mark.parametrize("shape", [(0, 3, 8, 8), (3, 1, 1, 1), (5, 3, 24, 7), (2, 3, 3, 24)])
+def test_an_edge_input_breaks_the_view(shape, fill):
+    values = {
+        "noise": torch.rand(shape, generator=seeded()),
         "zeros": torch.zeros(shape),
         "ones": torch.ones(shape),
         "constant": torch.full(shape, 0.37),
-        "two colours": (torch.rand(shape, generator=seeded(seed)) < 0.5).float(),
+        "two colours": (torch.rand(shape, generator=seeded()) < 0.5).float(),
     }[fill]
-    images = (255 * images).round().to(dtype) if dtype == torch.uint8 else images.to(dtype)
-    plain = images.clone()
-    if layout == "transposed":
-        images = images.mT.contiguous().mT
-    elif layout == "channels last":
-        images = images.to(memory_format=torch.channels_last)
-    elif layout == "every other":
-        images = images.repeat_interleave(2, dim=3)[..., ::2]
-    augment = Augmentation(size=size, jitter=(0.8, 0.8, 0.8, 0.5), flip=0.5, grayscale=0.3, blur=0.5)
-    view = augment(images, seeded(seed))
-    assert view.shape == (n, channels, size, size) and view.dtype == torch.float32
-    assert torch.isfinite(view).all()
-    assert ((view >= 0) & (view <= 1)).all()
-    assert torch.equal(images, plain)  # the input is not written to
-    assert torch.equal(view, augment(plain, seeded(seed)))  # nor does its layout matter
-    augment.blur = 0.0
-    drawn = augment.draw(n, height, width, seeded(seed))
-    batch = batched.crop_and_colour(images, drawn, size)
-    assert torch.allclose(augment.apply(images, drawn), batch, rtol=0, atol=1e-4)
+    layouts = (
+        lambda images: images.mT.contiguous().mT,
+        lambda images: images.to(memory_format=torch.channels_last),
+        lambda images: images.repeat_interleave(2, dim=3)[..., ::2],
+    )
+    for size, dtype in itertools.product(
+        (1, 9, 30), (torch.uint8, torch.float16, torch.bfloat16, torch.float64)
+    ):
+        images = (255 * values).round().to(dtype) if dtype == torch.uint8 else values.to(dtype)
+        plain = images.clone()
+        augment = Augmentation(size=size, jitter=(0.8, 0.8, 0.8, 0.5), flip=0.5, grayscale=0.3, blur=0.5)
+        view = augment(images, seeded())
+        assert view.shape == (*shape[:2], size, size) and view.dtype == torch.float32
+        assert ((view >= 0) & (view <= 1)).all()  # nor is any NaN
+        assert torch.equal(images, plain)  # the input is not written to
+        for laid in layouts:
+            assert torch.equal(view, augment(laid(images), seeded()))  # nor does its layout matter
+        augment.blur = 0.0
+        drawn = augment.draw(len(images), *shape[2:], seeded())
+        batch = batched.crop_and_colour(images, drawn, size)
+        assert torch.allclose(augment.apply(images, drawn), batch, rtol=0, atol=1e-4)
 
 
 def test_bfloat16_step_around_it_coarsens_the_view():
@@ -288,17 +278,6 @@ def test_parameters_that_do_not_fit_are_taken():
         drawn.boxes[5] = torch.tensor(box)
         fails(lambda: augment.apply(images, drawn), "crop: box [", " leaves the 10 x 10 image")
     fails(lambda: views.preset("simclrr"), "the augmentation is 'simclrr', but must be one of simclr, digits")
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-@pytest.mark.parametrize("generator_on", ["cpu", "cuda"])
-def test_view_on_the_gpu_is_another_one(generator_on):
-    images = pictures(16, 20, 20)
-    augment = Augmentation(size=16, blur=0.5)
-    view = augment(images.cuda(), torch.Generator(generator_on).manual_seed(0))
-    drawn = augment.draw(16, 20, 20, torch.Generator(generator_on).manual_seed(0))
-    assert view.is_cuda
-    assert (view.cpu() - augment.apply(images, drawn)).abs().max() <= 1e-4
 
 
 def test_the_default_augmentation_leaves_digits_unmirrored_and_gray_alone():

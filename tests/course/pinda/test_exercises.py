@@ -83,7 +83,6 @@ ANSWERS = {
     "sample": [
         lambda mean, scale, drawn: torch.addcmul(mean, drawn, scale),
         in_loops,
-        lambda mean, scale, drawn: torch.stack([mean, drawn * scale]).sum(dim=0),
     ],
     "task_entropy": [
         lambda loss: Normal(torch.zeros_like(loss), (loss / 2).exp()).entropy(),
@@ -98,7 +97,6 @@ ANSWERS = {
     "positive_control": [
         trained,
         lambda *given: trained(*given).sigmoid(),
-        lambda *given: trained(*given, steps=100, loss=torch.nn.functional.smooth_l1_loss),
     ],
 }
 MISTAKES = {
@@ -107,49 +105,22 @@ MISTAKES = {
         Mistake(
             lambda mean, scale, drawn: torch.from_numpy((mean + drawn * scale).detach().numpy()), "detached"
         ),
-        lambda mean, scale, drawn: torch.normal(mean, scale),
         lambda mean, scale, drawn: mean + drawn * scale.abs().detach().requires_grad_(),
-        lambda mean, scale, drawn: mean - drawn * scale,
-        lambda mean, scale, drawn: mean + torch.randn_like(drawn) * scale,
-        lambda mean, scale, drawn: mean + drawn,
-        lambda mean, scale, drawn: (mean + drawn * scale).clamp(-1, 1),
-        lambda mean, scale, drawn: torch.no_grad()(lambda: mean + drawn * scale)(),
-        lambda mean, scale, drawn: (mean + drawn * scale).sum(),
-        lambda mean, scale, drawn: mean + drawn * scale.mean(),
     ],
-    "task_entropy": [
-        lambda loss: lesson.task_entropy.answer(loss).clamp(min=0),
-        Mistake(lambda loss: Normal(0.0 * loss, (-loss / 2).exp()).entropy(), "γ as the variance"),
-    ],
+    "task_entropy": [lambda loss: lesson.task_entropy.answer(loss).clamp(min=0)],
     "on_dead": [
         lambda scale, x: lesson.on_dead.answer(scale, 0.8 * x),
-        lambda scale, x: lesson.on_dead.answer(scale, x / x.mean(dim=0).abs().clamp(min=1)),
-        lambda scale, x: (scale[:, x.std(0) < 0.02] ** 2).sum(),
-        lambda scale, x: (scale[:, x.amax(0) - x.amin(0) < 0.02] ** 2).sum() / (scale**2).sum(),
-        lambda scale, x: (scale[:, x.std(0) < 0.5] ** 2).sum() / (scale**2).sum(),
         lambda scale, x: (scale[:, (x - x.mean(0)).abs().mean(0) < 0.02] ** 2).sum() / (scale**2).sum(),
-        lambda scale, x: ((scale**2) / (scale**2).sum(1, keepdim=True))[:, x.std(0) < 0.02].sum(1).mean(),
     ],
     "mean_lead": [
-        lambda scores: tuple(reversed(interval(scores))),
-        lambda scores: sum(interval(scores)) / 2,
         lambda scores: (max(interval(scores)[0], 0), interval(scores)[1]),
-        lambda scores: tuple(scores.diagonal().quantile(torch.tensor([0.025, 0.975]).double())),
     ],
     "positive_control": [
-        Mistake(lambda network, pictures, masks, new: network(new)[:, 0].detach(), "not told the masks"),
         Mistake(stepless, "not told the masks"),
-        Mistake(lambda network, pictures, masks, new: new[:, 0], "does not come from the network"),
-        Mistake(lambda network, pictures, masks, new: (new[:, 0] - 0.5).abs(), ("not trained", "does not")),
         Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks.roll(1, 0), new),
             ("image's own mask", "higher on the background"),
         ),
-        Mistake(
-            lambda network, pictures, masks, new: trained(network, new[: len(masks)], masks, new),
-            ("not trained", "higher on the background"),
-        ),
-        Mistake(lambda *given: trained(*given, target=lambda m: (~m).float()), "higher on the background"),
         Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks, pictures),
             "maps of the new images are asked for, (10, 16, 16)",
@@ -157,13 +128,6 @@ MISTAKES = {
         Mistake(
             lambda network, pictures, masks, new: masks.repeat(2, 1, 1)[: len(new)].float(),
             "does not come from the network",
-        ),
-        Mistake(lambda network, pictures, masks, new: torch.zeros(10, 16, 16), "not trained"),
-        Mistake(
-            lambda network, pictures, masks, new: (
-                network(new)[:, 0] * (network(pictures)[:, 0] * (masks.float() - masks.float().mean())).sum()
-            ).detach(),
-            "the masks only chose its sign",
         ),
         Mistake(
             lambda *given: (
