@@ -223,15 +223,6 @@ def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None, outputs
             assert claims.same_evidence(*said), f"other evidence than on record: benchmarks/claims.py: {said}"
 
 
-@pytest.mark.notebook
-@pytest.mark.sweep  # test_evening.py reads the same out of their names
-@pytest.mark.parametrize("path", NOTEBOOKS[:7], ids=lambda path: path.stem)
-def test_the_open_cells_of_an_evening_run_without_the_asides(path: Path, isolated: None):
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells = stage.standing_open(notebook)
-    assert execute(notebook, path.parent) == []
-
-
 # ---- the rules themselves, on notebooks that break them ----------------------------------------------------
 
 

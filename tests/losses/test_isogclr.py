@@ -42,18 +42,6 @@ def test_a_step_of_the_temperature_is_the_slope_in_plain_loops():
             assert float(loss.temperatures[i]) == pytest.approx(min(max(moved, 0.01), 0.7), rel=1e-4)
 
 
-def test_at_rest_and_rate_1_its_temperatures_are_those_that_fill_the_ball():
-    z1, z2 = of_one_size()
-    loss = losses.ISogCLR(0.5, rate=1.0, step=0.05, lowest=0.001, highest=10.0)
-    loss.allocate(6)
-    for _ in range(3000):
-        loss(z1, z2, index=torch.arange(6))
-    ball = losses.Robust(0.5)
-    value = ball(z1, z2)
-    torch.testing.assert_close(loss.effective_temperature, ball.effective_temperature, rtol=1e-3, atol=0)
-    torch.testing.assert_close(loss(z1, z2, index=torch.arange(6)), value, rtol=1e-4, atol=1e-6)
-
-
 def test_temperatures_stay_between_their_bounds_and_no_step_is_sogclr():
     z1, z2 = of_one_size()
     loss = losses.ISogCLR(0.3, step=100.0)

@@ -6,24 +6,6 @@ from clutils import losses
 from tests.losses.inputs import close, embeddings
 
 
-def test_the_neighbour_is_a_constant_and_so_is_the_support():
-    z1, z2 = (z.requires_grad_() for z in embeddings(6, 4))
-    queue = embeddings(15, 4, seed=5)[0].requires_grad_()
-    ours = torch.autograd.grad(losses.NNCLR(0.2)(z1, z2, queue=queue), (z1, z2, queue), allow_unused=True)
-    assert ours[2] is None
-    unit = torch.nn.functional.normalize
-    near1, near2 = (
-        unit(queue, dim=1)[(unit(z, dim=1) @ unit(queue, dim=1).T).argmax(dim=1)].detach() for z in (z1, z2)
-    )
-    own = torch.arange(6)
-    one_way = [
-        torch.nn.functional.cross_entropy(near @ unit(z, dim=1).T / 0.2, own)
-        for near, z in ((near1, z2), (near2, z1))
-    ]
-    for mine, theirs in zip(ours[:2], torch.autograd.grad(sum(one_way) / 2, (z1, z2)), strict=True):
-        close(mine, theirs)
-
-
 def test_without_a_queue_each_is_its_own_neighbour_clips_value_without_the_anchors_gradient():
     z1, z2 = (z.requires_grad_() for z in embeddings(6, 4))
     ours, clip = losses.NNCLR(0.2)(z1, z2), losses.CLIP(0.2)(z1, z2)

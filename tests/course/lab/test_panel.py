@@ -568,15 +568,6 @@ def test_the_name_moves_on_when_it_is_taken(tmp_path):
     assert made(folder=tmp_path).name.value == "run-3"
 
 
-@pytest.mark.sweep  # the browser's test draws it in `make test`
-def test_t_sne_is_drawn_beside_the_run_which_it_leaves_as_it_is():
-    lab = made(steps=100_000).start()
-    reached(lab, 1)
-    lab.draw_tsne().join(LONG)
-    assert "t-SNE of 445 images, step" in lab.tsne.value and "<img" in lab.tsne.value and shown(lab) == ""
-    assert lab.background.running and not lab.tsne_button.disabled
-
-
 def test_drawing_never_happens_in_the_training_thread(drawn, monkeypatch):
     seen = set()
     real = live.LiveFigure.draw
