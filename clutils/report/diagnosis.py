@@ -159,7 +159,7 @@ def _settled(f: Facts) -> int:
 def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
     """Few batches; what is nearly one point after so few, or crowded, may still open up.
 
-    Where something was learned, that alone is no fault: averaged weights have few batches, counted anew.
+    Where something was learned, few batches alone are no fault: averaging weights starts the count again.
     """
     seen = f.batches_seen
     if seen is None or not 0 < seen < batches:

@@ -169,7 +169,7 @@ def _as_made(mean: Tensor, var: Tensor) -> bool:
 
 
 def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
-    """What it remembers of images, without its start (mean 0, variance 1), and how many batches it has seen.
+    """Statistics of its training without their start (mean 0, variance 1), and how many batches were seen.
 
     Of the start 0.9^n is left after n batches. A file without a count may have one that makes it fit.
     """
