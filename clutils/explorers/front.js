@@ -3,7 +3,7 @@
 
 import { FULL, STEPS, forces, measured, moved, start } from "./motion.js";
 import { unpack } from "./places.js";
-import { html, number, warm } from "./tools.js";
+import { html, number, percent, warm } from "./tools.js";
 
 const front = JSON.parse(document.getElementById("front").textContent), $ = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -61,7 +61,7 @@ function stamp(k, size, dense, colour) { // an image with a round frame of its c
 
 // ---- sixteen images on two circles -----------------------------------------------------------------------
 
-const N = 16, CLASSES = 4, COLD = 0.02, HOT = 2, NOTCHES = 40, RATE = 0.1, LASTS = 8000;
+const N = 16, CLASSES = 4, COLD = 0.02, HOT = 2, NOTCHES = 40, RATE = 0.1, LASTS = 9000;
 const PLAIN = { pictures: N, classes: CLASSES, scatter: 0.1, arc: 0.8, seed: 0, at: "" };
 const evenly = Array.from({ length: 2 * N }, (_, a) => ((a % N) * FULL) / N), BEST = measured(PLAIN, evenly).uniformity;
 const around = (t) => ((t % FULL) + FULL) % FULL;
@@ -120,7 +120,7 @@ function lane(name, tau, begin) {
 const STARTS = { // the buttons: how each begins
   "Four classes": {},
   "All in one place": { arc: 0.05 },
-  "Ice cold: τ = 0.02": { tau: 0 },
+  "Views far off": { scatter: 0.9 },
   "Beside the triplet loss": { beside: "Triplet" },
 };
 const tauOf = (notch) => Number((COLD * (HOT / COLD) ** (notch / NOTCHES)).toPrecision(2));
@@ -144,7 +144,7 @@ function story() {
   if (step < 1) return "Sixteen images of four classes, and a view of each. Nothing has moved yet.";
   if (one === two) return `Both circles have the same loss: ${clause(one, step)}.`;
   const said = [one, two].map((of) => clause(of, step)), done = said.map((text) => text.replace(/^the \w+ loss /, ""));
-  if (done[0] === done[1]) return `On the left and on the right alike: ${said[1]}.`;
+  if (done[0] === done[1]) return `On the left and on the right alike, the loss ${done[1]}.`;
   if (one.word === two.word) return `On the left ${said[0]}; on the right it ${done[1]}.`;
   return `T${said[0].slice(1)}; ${said[1]}.`;
 }
@@ -173,7 +173,7 @@ function say() {
   const done = step >= STEPS && one.path.length > STEPS, { even, together, score } = one.now(step);
   if (done && hero.touched && hero.begin === PLAIN) hero.best = hero.best?.score >= score ? hero.best : { score, tau: one.tau };
   $("score").textContent = done ? String(score) : "…";
-  $("parts").textContent = done ? `even ${number(100 * even, 2)} % × together ${number(100 * together, 2)} %` : "counted at the last step";
+  $("parts").textContent = done ? `even ${percent(even)} × together ${percent(together)}` : "counted at the last step";
   $("best").textContent = hero.best ? `your best: ${hero.best.score} at τ = ${number(hero.best.tau)}` : "move τ to begin";
 }
 
@@ -183,7 +183,7 @@ function place(film, k, radius, angle) {
 }
 function drawHero(elapsed) {
   const { film } = hero;
-  if (hero.playing) hero.step = Math.min(hero.step + (elapsed / LASTS) * STEPS, STEPS);
+  if (hero.playing) hero.step = Math.min((Math.sqrt(hero.step / STEPS) + elapsed / LASTS) ** 2 * STEPS, STEPS); // slow at first: there most happens
   if (hero.step >= STEPS) play(false);
   const known = hero.lanes.map((of) => of.reach(Math.ceil(hero.step), performance.now() + 8)).every(Boolean);
   if (still && !known) return true; // it shows the end of the way, and no way
@@ -263,7 +263,7 @@ const thumbs = Object.entries(STARTS).map(([label, { tau = USUAL, beside = "NTXe
   const small = film(canvas, 1, (elapsed) => {
     time += elapsed;
     of.reach(STEPS, performance.now() + 2);
-    const f = still ? 1 : Math.min((time % 6000) / 4500, 1), { g, width } = small, R = 0.38 * width, angles = of.at(f * STEPS);
+    const f = still ? 1 : Math.min((time % 7000) / 5500, 1) ** 2, { g, width } = small, R = 0.38 * width, angles = of.at(f * STEPS);
     small.clear();
     g.lineWidth = 2;
     g.strokeStyle = of.name === "NTXent" ? warm(of.tau) : ink.soft;
@@ -305,10 +305,21 @@ const HUES = ["#0072b2", "#d55e00", "#00926b", "#c4679a", "#c99700", "#56b4e9", 
 const map = { step: 0, playing: false, begun: false, only: null, hover: -1, shares: [] };
 const END = LOOKS[LOOKS.length - 1];
 
+const filled = [];
+function filling(k) { // the places on map k, as large as the canvas lets them be, in both directions alike
+  if (filled[k]) return filled[k];
+  const own = PLACES.subarray(2 * k * run.points, 2 * (k + 1) * run.points), ends = [0, 1].map((c) => {
+    const along = own.filter((_, j) => j % 2 === c);
+    return [Math.min(...along), Math.max(...along)];
+  });
+  const wide = Math.max(...ends.map(([low, high]) => high - low));
+  return (filled[k] = own.map((v, j) => 0.5 + (v - (ends[j % 2][0] + ends[j % 2][1]) / 2) / wide));
+}
 function where(step) { // places between two maps: the points slide
   const k = Math.max(LOOKS.findLastIndex((look) => look <= step), 0), next = Math.min(k + 1, LOOKS.length - 1);
   const f = next === k || still ? 0 : Math.min((step - LOOKS[k]) / (LOOKS[next] - LOOKS[k]), 1), n = 2 * run.points;
-  return { k, places: Array.from({ length: n }, (_, c) => (1 - f) * PLACES[k * n + c] + f * PLACES[next * n + c]) };
+  const from = filling(k), to = filling(next);
+  return { k, places: Array.from({ length: n }, (_, c) => (1 - f) * from[c] + f * to[c]) };
 }
 function nearest(k, i) { // of image i, on map k
   const of = (j) => PLACES.subarray(2 * (k * run.points + j), 2 * (k * run.points + j) + 2), [x, y] = of(i);
@@ -327,8 +338,9 @@ const kind = (i) => run.class_names[run.labels[i]];
 
 function sayMap(k) {
   const now = share(k), first = share(0), row = Math.max(run.steps.findLastIndex((step) => step <= map.step), 0);
-  const text = k === 0 ? `First weights. Of the ten images nearest to one on this map, ${number(first, 2)} are of its class, on average.`
-    : `After ${number(LOOKS[k])} steps, ${number(now, 2)} of the ten nearest on this map are of an image's own class; before training it was ${number(first, 2)}.`;
+  const text = k === 0 ? `First weights: neighbours are of any class. Of the ten nearest to an image on this map, ${number(first, 2)} are of its class, on average.`
+    : `${now < first + 0.5 ? "Neighbours are still of any class" : now < 0.5 * NEAR ? "Images of a class have drawn nearer to each other, though not all" : "Most neighbours are of one class"}: ` +
+      `${number(now, 2)} of the ten nearest on this map are of an image's own class. Before training it was ${number(first, 2)}.`;
   if ($("map-story").textContent !== text) $("map-story").textContent = text;
   const curves = run.curves, knn = run.knn[k];
   $("map-figures").textContent = `Loss ${number(curves.loss[row])} (chance ${number(curves.chance[row])}). By all dimensions of the encoder, ` +
