@@ -17,6 +17,7 @@ MOST_WORDS = {  # notebooks of an evening -> words of text, tables and formulas 
     ("05",): 1_700,
     ("06",): 1_700,
     ("09", "10"): 2_800,
+    ("17",): 2_200,
 }
 EVENING = [path for path in running.sources() if path.stem[:2] in sum(MOST_WORDS, ())]
 LONG = 20  # lines of code: a cell that long is a check, an exercise or folded

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 
 from clutils import data, losses
 from clutils.course import evidence, records
+from clutils.course import images_and_sentences as lesson
 from clutils.course.images_and_sentences import captions, experiments
 from clutils.data.sentences import words
+from tests.course.answers import judged
 
 LOSSES = (records.ROOT / "docs" / "losses.md").read_text("utf-8").split("## Images with captions")[1]
 
@@ -158,3 +160,68 @@ def test_the_page_says_what_is_on_record():
     assert not gap.decided and re.search(
         f"{100 * gap.mean:.1f} points .*{100 * gap.low:.1f} to {100 * gap.high:.1f}", LOSSES
     )
+
+
+def test_the_matrix_shows_each_look_and_goes_back_to_it():
+    panel, look = lesson.matrix((0, 10))
+    assert "no look yet" in panel.readout.value
+    first, last = torch.full((3, 3), 0.25), torch.eye(3)
+    look(first)
+    assert "after 0 steps: mean cosine with the own caption 0.25, with the others 0.25" in panel.readout.value
+    look(last)
+    assert (
+        "after 10 steps: mean cosine with the own caption 1.00, with the others 0.00" in panel.readout.value
+    )
+    (shown,) = panel.live.figure.axes[0].images
+    assert torch.from_numpy(shown.get_array()).equal(last)
+    panel.set(look=0)
+    assert "after 0 steps" in panel.readout.value and torch.from_numpy(shown.get_array()).equal(first)
+
+
+def test_the_gap_panel_says_the_record_and_shows_the_map_of_its_temperature():
+    clouds = {"fresh": torch.zeros(2, 4, 2).numpy(), "0.1": torch.full((2, 4, 2), 0.5).numpy()}
+    panel = lesson.gap_against_temperature(clouds, {0.0: [1.0, 1.2], 0.1: [0.2, 0.4]})
+    assert "fresh networks: gap 1.10 on average, 1.00 to 1.20 over 2 seeds" in panel.readout.value
+    panel.set(tau="0.1")
+    assert "trained at τ = 0.1: gap 0.30 on average, 0.20 to 0.40 over 2 seeds" in panel.readout.value
+    images = panel.live.figure.axes[0].lines[0]
+    assert images.get_xdata().tolist() == [0.5] * 4
+
+
+ANSWERS = {
+    "symmetric": [
+        lambda u, v, t: sum(
+            -torch.softmax(s * t.exp(), 1).diag().log().mean() / 2 for s in (u @ v.T, v @ u.T)
+        ),
+        lambda u, v, t: (
+            -(F.log_softmax(s := u @ v.T * t.exp(), 0) + F.log_softmax(s, 1)).trace() / (2 * len(u))
+        ),
+    ],
+    "start_bias": [
+        lambda batch: math.log(1 / batch) - math.log(1 - 1 / batch),
+        lambda batch: float(torch.logit(torch.tensor(1 / batch, dtype=torch.float64))),
+    ],
+    "recall_at": [
+        lambda s, k: ((s > s.diag()[:, None]).sum(dim=1) < k).double().mean(),
+        lambda s, k: sum(i in row.topk(k).indices.tolist() for i, row in enumerate(s)) / len(s),
+    ],
+}
+MISTAKES = {
+    "symmetric": [
+        lambda u, v, t: losses.NTXent(math.exp(-t))(u, v),  # both views, and pairs of one kind
+        lambda u, v, t: losses.CLIP(math.exp(-t))(u, v),  # t without a gradient
+        lambda u, v, t: F.cross_entropy((u @ v.T + (u @ v.T).T) / 2 * t.exp(), torch.arange(len(u))),
+    ],
+    "start_bias": [
+        lambda batch: -math.log(batch + 1),
+        lambda batch: -(batch - 1),
+        lambda batch: -math.log(batch - 1) / 2,
+    ],
+    "recall_at": [
+        lambda s, k: ((s > s.diag()[:, None]).sum(dim=1) <= k).double().mean(),
+        lambda s, k: ((s > s.diag()).sum(dim=0) < k).double().mean(),
+        lambda s, k: (s.topk(k, dim=1).indices == 0).any(dim=1).double().mean(),
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
