@@ -10,7 +10,7 @@ $$\nabla_\theta = \frac1W\sum_r \nabla_\theta^{(r)}$$
 
 Of the features' gradient, which all processes have whole, each sends W times its own rows back through the
 encoder: then the mean over processes is the gradient of one process, for a weight before the gathering
-(the sum of the shares) and for one behind it (W times the same) alike. `Run.step` takes that mean.
+(the sum of the shares) and for one behind it (W times the same) alike. `training.step` takes that mean.
 
 What differs from one process: batch normalisation within the encoder sees a process's own share, and its
 running statistics are the mean over processes.

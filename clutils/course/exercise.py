@@ -237,10 +237,13 @@ def written(module: str) -> Callable[..., Exercise]:
             texts[name] = notebook, text.strip()
 
     def exercise(name: str, answer: Any, wrong: Mapping[str, Any], **options: Any) -> Exercise:
+        if name not in texts:
+            raise ValueError(f"exercise {name}: {Path(module).stem}.md has no heading '## {name}'")
         notebook, text = texts[name]
         why = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
         if odd := sorted(why.keys() ^ wrong.keys()):
-            raise ValueError(f"exercise {name}: {odd[0]!r} is a wrong answer in its text or its module alone")
+            lacks = "text" if odd[0] in wrong else "module"
+            raise ValueError(f"exercise {name}: the wrong answer {odd[0]!r} is missing in its {lacks}")
         explained = [Wrong(each, given, why[each]) for each, given in wrong.items()]
         hints = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
         question = text.splitlines()[0]

@@ -39,7 +39,7 @@ def in_chunks(
 ) -> ImageSet:
     """`count` images, 100 to a call of `draw(rng, size)`, which gives images, masks and labels.
 
-    Every run of 100 has a generator of its own, made from (seed, split, number of the run, *stream).
+    Every 100 have a generator of their own, made from (seed, split, number of the hundred, *stream).
 
     Raises ValueError, beginning with `name`, for a size or seed out of range.
     """

@@ -76,7 +76,7 @@ class SampleSet:
         return replace(cast(Any, self), **taken, source=source)
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless the samples are of their kind, and every one has a label."""
+        """Raises ValueError unless the samples are of their kind, and every one has a label (-1: none)."""
         self.class_names, self.source = tuple(map(printable, self.class_names)), printable(self.source)
         name, part, inputs, kind = type(self).__name__, self._parts[0], self.inputs, kind_called(self._kind)
         for called, given in ((part, inputs), ("labels", self.labels)):

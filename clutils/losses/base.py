@@ -123,8 +123,10 @@ class Loss(nn.Module, metaclass=Declared):
         """The paper's formula: Pairs in float32 or float64 -> one value per anchor, (A,).
 
         A large batch is computed a block of anchors at a time: each value must be a function of the anchor's
-        own row. What joins the rows, as MACL's mean, is for `of_the_batch`, whose values a formula takes as
-        keywords; what is drawn is for `draw`. Losses of level "batch" take what their own `pair_up` gives.
+        own row. What joins the rows, as MACL's mean, is for `of_the_batch`. Its values come as keywords only
+        where a batch is computed in blocks, so each needs a default, None: else the formula computes it from
+        the pairs, as `MACL.formula` does. What is drawn is for `draw`. Losses of level "batch" take what
+        their own `pair_up` gives.
         """
         raise NotImplementedError
 
@@ -235,7 +237,7 @@ class Loss(nn.Module, metaclass=Declared):
         """`forward` of a loss that keeps a state per sample: `self.samples` are theirs meanwhile."""
         self.samples = index
         try:
-            return self.formula(self.pair_up(batch)).mean()
+            return self.evaluate(self.pair_up(batch)).mean()
         finally:
             self.samples = None
 

@@ -136,7 +136,7 @@ class Method(nn.Module, metaclass=Declared):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> LossAndViews:
-        """(B, ...) images or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
+        """(B, ...) samples -> the scalar to descend, both views' embeddings (B, out), detached.
 
         - labels: (B,) int64, for a method that `uses_labels`
         - index: (B,) int64, the samples' numbers in the data, for what keeps a state per sample

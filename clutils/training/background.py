@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from clutils.training.callbacks import after_step, around, checked
+from clutils.training.callbacks import after_step, begun_and_ended, checked
 
 if TYPE_CHECKING:
     from clutils.training.run import Run
@@ -135,7 +135,7 @@ class Background:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
-            with around(self.callbacks, self.run):
+            with begun_and_ended(self.callbacks, self.run):
                 while not self._stopping and not self.run.done:
                     self._do_posted()
                     self._step()

@@ -48,7 +48,7 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
 
 
 @contextmanager
-def around(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
+def begun_and_ended(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
     """Context manager: `before_run` of each callback in order, and `after_run` of each in reverse order.
 
     Each callback that began has its `after_run` called, also where the block or another one raises; the first

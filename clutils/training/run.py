@@ -27,7 +27,7 @@ from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
 from clutils.training.around import demand_finite_weights
-from clutils.training.callbacks import Progress, after_step, around, checked
+from clutils.training.callbacks import Progress, after_step, begun_and_ended, checked
 from clutils.training.settings import COLUMNS, described
 from clutils.training.state import RunState
 from clutils.training.step import step
@@ -90,7 +90,7 @@ class Run(RunState):
         Raises ValueError while another run trains in this process, and for an object that is not a callback.
         """
         every, gradients = [*checked(callbacks), Progress(progress)], torch.is_grad_enabled()
-        with self.alone(), around(every, self):
+        with self.alone(), begun_and_ended(every, self):
             try:
                 while not self.done:
                     self.step()

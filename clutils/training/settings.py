@@ -151,6 +151,8 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
+        if not isinstance(self.method, str) and hasattr(self.method, "class_names"):
+            raise ValueError("training: method is a data set; give the data by name, as in Run(data=...)")
         one_of("training", "method", self.method, methods.catalogue())
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")

@@ -54,7 +54,7 @@ class RunState:
         self.labels = None if labels is None else labels.to(self.device)
         self.kind = datasets.kind_of(self.images)
         self.distinct = _distinct(self.images) if self.kind.name == "sentences" else None
-        self.settings = given.fitted(self.images[slice(self.differing)], self.device)  # for number and shape
+        self.settings = given.fitted(self.images[slice(self.differing)], self.device)  # as many as differ
         fitted: Any = self.settings  # nothing in it is None
         self.augmentation, self.steps = fitted.augmentation, fitted.steps
         self.batch_size: int = fitted.batch_size

@@ -5,7 +5,9 @@ import functools
 import importlib
 import inspect
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -272,11 +274,20 @@ def test_an_exercise_has_its_words_from_the_file_beside_its_module(tmp_path):
     assert half.question == "Half of x?" and half.hints == ["Divide.", "By 2."]
     assert half.check(lambda x: x / 2)
     assert "This is twice of it: divide: /, not *." in half.check(lambda x: 2 * x).message
-    for wrong in ({}, {"twice of it": abs, "its square": abs}):
-        with pytest.raises(
-            ValueError, match=r"exercise half: '(twice of it|its square)' is a wrong answer in"
-        ):
+    odd = {"'twice of it' is missing in its module": {}}
+    odd |= {"'its square' is missing in its text": {"twice of it": abs, "its square": abs}}
+    for words, wrong in odd.items():
+        with pytest.raises(ValueError, match=f"exercise half: the wrong answer {words}"):
             made("half", lambda x: x / 2, wrong, **cases)
+    with pytest.raises(ValueError, match=r"exercise third: exercises.md has no heading '## third'"):
+        made("third", lambda x: x / 3, {}, **cases)
+
+
+def test_each_exercise_is_tried_with_more_than_its_own_answers():
+    """By `ANSWERS` or `MISTAKES` of its lesson's tests, or by name."""
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
+    names = [each.name for some in exercise.catalogue().values() for each in some]
+    assert [name for name in names if not re.search(rf'"{name}": \[|\.{name}\.check\(', tests)] == []
 
 
 def test_the_numbers_that_a_question_names_are_those_it_is_judged_by():

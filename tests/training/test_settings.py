@@ -28,6 +28,7 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
     "settings, message",
     [
         ({"batch_size": 101}, "batch_size is 101, but the data has only 100 images"),
+        ({"method": data.load("digits", limit=4)}, r"method is a data set; .* as in Run\(data=...\)"),
         ({"method": "moco3"}, "method is 'moco3', but must be one of simclr.*did you mean 'mocov3'"),
         ({"encoder": "vgg"}, "no encoder is called 'vgg'"),
         ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but images must be torch.uint8"),
