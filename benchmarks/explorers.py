@@ -4,6 +4,7 @@ python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen ha
 python benchmarks/explorers.py --record         trains the run that the page `run` opens on
 python benchmarks/explorers.py --record --images folder:PATH     CIFAR-10's: the run that notebook 12 replays
 python benchmarks/explorers.py --tiles          the small images of the front page: front.webp
+python benchmarks/explorers.py --hero           two circles in motion for README: an animated WebP
 
 A move is timed in the page, from the new value to the last attribute set (JavaScript alone), and to the next
 frame but one (with what the browser lays out and paints). Another program that takes the core shows in both.
@@ -12,6 +13,7 @@ frame but one (with what the browser lays out and paints). Another program that 
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import json
 import statistics
@@ -32,6 +34,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "clutils" / "explorers" / "recorded.json"
 TILES = RECORDED.with_name("front.webp")
 SHOWN = ("rings", "checker", "diagonal stripes", "dots")  # classes of the sixteen images on the circles
+HERO = ROOT / "notebooks" / "pictures" / "hero.webp"
+FRAMES, LASTS, RESTS = 46, 100, 3000  # of the hero: images, milliseconds of each, and of the last one
+ALONE = "main > p, .turn, #starts, .side > .bar { display: none } .story { min-height: 2.8em }"
 STEPS, EVERY, PICTURES, COLUMNS = 300, 5, 250, 16
 MOVES: dict[str, tuple[dict[str, Any], str, list[float]]] = {  # page -> how it opens, what moves, from and to
     "W": ({"shape": "gaussian", "count": 65_536, "family": True}, "positive", [-1.0, 1.0]),
@@ -68,12 +73,15 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=100)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--tiles", action="store_true")
+    parser.add_argument("--hero", action="store_true")
     parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10 as folders of train and test")
     options = parser.parse_args()
     if options.record:
         return record(options.images)
     if options.tiles:
         return tiles()
+    if options.hero:
+        return hero()
     sys.path.insert(0, str(ROOT / "tests" / "browser"))
     from jupyterlab_driver import browser
 
@@ -148,6 +156,30 @@ def tiles() -> None:
     sheet = sheet.unflatten(0, (rows, COLUMNS)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)
     Image.fromarray(sheet.numpy()).save(TILES, "WEBP", quality=55, method=6)
     print(f"{TILES}: {len(every)} images, {TILES.stat().st_size:,} bytes")
+
+
+def hero() -> None:
+    """Write README's first picture: the front page's circles from step 0 to 300, as the page plays them."""
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from jupyterlab_driver import browser
+
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 680, "height": 640}, reduced_motion="reduce")
+        page.goto((ROOT / "notebooks" / "explorers" / "index.html").as_uri())
+        page.add_style_tag(content=ALONE)
+        page.evaluate("hero.lanes.forEach((lane) => lane.reach(300))")
+        circles, story = (page.locator(one).bounding_box() for one in ("#circles", "#story"))
+        clip = {"x": 0, "y": circles["y"] - 6, "width": 680}
+        clip["height"] = story["y"] + story["height"] - clip["y"] + 6
+        shots = []
+        for k in range(FRAMES):
+            page.evaluate("(step) => hero.show(step)", STEPS * (k / (FRAMES - 1)) ** 2)
+            page.evaluate("new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))")
+            shots.append(Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("RGB"))
+    times = [LASTS] * (FRAMES - 1) + [RESTS]
+    how = {"save_all": True, "duration": times, "loop": 0, "quality": 60, "method": 4}
+    shots[0].save(HERO, "WEBP", append_images=shots[1:], **how)
+    print(f"{HERO}: {len(shots)} images of {shots[0].size}, {HERO.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -316,6 +316,15 @@ def test_the_small_images_are_those_of_the_run_and_sixteen_with_a_view_of_each()
     assert sheet.width == 16 * 32 and sheet.height // 32 * 16 >= pages.replay.recorded()["points"] + 32
 
 
+def test_readmes_first_picture_is_the_hero_in_motion_with_the_pages_link_under_it(root):
+    readme = (root / "README.md").read_text("utf-8")
+    alt, path, under = re.search(r"!\[([^]]*)]\(([^)]*)\)\n\n(.*)", readme).groups()
+    assert "circles" in alt and "](notebooks/explorers/index.html)" in under
+    with Image.open(root / path) as picture:
+        assert picture.n_frames > 30
+    assert (root / path).stat().st_size < 800_000
+
+
 def test_a_temperature_has_one_colour_in_figures_and_on_the_pages(index):
     for tau in (0.02, 0.05, 0.2, 0.7, 2.0):
         index.page.evaluate(
