@@ -17,25 +17,6 @@ LOSSES = [entry.cls for entry in losses.catalogue().values()]
 OF_SIMILARITIES = [kind for kind in LOSSES if kind.level == "similarity"]
 
 
-# Where it was asked, the loss, batch and queue of the question, the value, chance, and the answer; more of
-# them stand in docs/answered.md, whose answers are tried below.
-ASKED = [
-    ("mlfoundations/open_clip #17", losses.CLIP(0.07), 128, None, 4.85, math.log(128), "at chance"),
-    ("openai/CLIP #266", losses.CLIP(0.07), 1920, None, 3.0, math.log(1920), "learning"),
-    # 87 steps are an epoch of 45,000 images at 512 a step
-    ("tensorflow/similarity #233", losses.NTXent(0.05), 512, None, 6.9287, math.log(1023), "at chance"),
-]
-
-
-@pytest.mark.parametrize(("where", "loss", "batch", "queue", "value", "chance", "verdict"), ASKED)
-def test_questions_asked_in_public_are_answered(where, loss, batch, queue, value, chance, verdict):
-    marks = anatomy.ruler(loss, batch, queue)
-    assert marks.chance == pytest.approx(chance, rel=1e-12)
-    said = marks.says(value)
-    assert f"A loss of {value:g} is {verdict}:" in said, where
-    assert f"log {marks.K + 1} = {chance:.4g}" in said
-
-
 # Values that published code prints on another scale: where, loss, batch, queue, value, who prints it so.
 SCALED = [
     ("SupContrast #3, #83", losses.SupCon(0.1), 256, None, 8.909, "SupContrast prints it, times τ/0.07"),

@@ -7,20 +7,12 @@ from dataclasses import fields
 
 import pytest
 
-from clutils import report
 from clutils.course import records
 from clutils.report import diagnosis
 from clutils.report.facts import NAMED, Facts, Row
 from clutils.report.page import TRUST
-from tests.report import ailing
 from tests.report.ailing import checked
 from tests.report.pages import Page
-
-
-@pytest.fixture(scope="module")
-def whole() -> report.Report:
-    case = ailing.cases()["healthy"]()
-    return report.check(case.opened, (case.gallery, case.judged))
 
 
 @pytest.fixture(scope="module")

@@ -20,21 +20,6 @@ from tests.report import ailing
 
 
 @pytest.fixture(scope="module")
-def case() -> ailing.Case:
-    return ailing.cases()["healthy"]()
-
-
-@pytest.fixture(scope="module")
-def few(case) -> tuple:
-    return case.gallery.subset(slice(0, 300)), case.judged.subset(slice(0, 100))
-
-
-@pytest.fixture(scope="module")
-def whole(case, few) -> report.Report:
-    return report.check(case.opened, few, tsne=False)
-
-
-@pytest.fixture(scope="module")
 def quick(case, few) -> report.Report:
     return report.check(case.opened, few, quick=True)
 
