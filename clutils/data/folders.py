@@ -325,7 +325,7 @@ def _has_images(folder: Path) -> bool:
 def _loose(folder: Path) -> Iterator[str]:
     """The images that lie directly inside."""
     with os.scandir(folder) as entries:
-        yield from (entry.name for entry in entries if entry.is_file() and _is_image(entry.name))
+        yield from (entry.name for entry in entries if not entry.is_dir() and _is_image(entry.name))
 
 
 def _of_classes(base: Path, class_names: tuple[str, ...]) -> list[list[str]]:
@@ -542,15 +542,17 @@ def _each(
     return [each for at, each in enumerate(found) if at not in failures]
 
 
-def _image_in(file: str) -> ImageFile.ImageFile:
-    """The image in a file; of a pipe, which one would wait for, there is none."""
+@contextlib.contextmanager
+def _image_in(file: str) -> Iterator[ImageFile.ImageFile]:
+    """Context manager: the image in a file, a large one alone; of a pipe, which one would wait for, none."""
     if os.path.exists(file) and not os.path.isfile(file):
         raise ValueError("a pipe or a device, no file")
-    return Image.open(file)
+    with Image.open(file) as image, ALONE if math.prod(image.size) > LARGE else contextlib.nullcontext():
+        yield image
 
 
 def _shape(file: str) -> tuple[int, int]:
-    """Height and width as displayed, from the file's header alone."""
+    """Height and width as displayed, by the file's header; of a PNG all is read, whose Exif may come last."""
     with _image_in(file) as image:
         on_its_side = image.getexif().get(ExifTags.Base.Orientation, 1) > 4
         return image.size if on_its_side else image.size[::-1]
@@ -567,7 +569,7 @@ def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.nda
 
     white: of grey images of 16 bits; halved: of colours of 16 bits Pillow reads the upper 8.
     """
-    with _image_in(file) as image, ALONE if math.prod(image.size) > LARGE else contextlib.nullcontext():
+    with _image_in(file) as image:
         halved = not image.mode.startswith("I") and any(";16" in str(tile[3]) for tile in image.tile)
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster

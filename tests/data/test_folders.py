@@ -1,7 +1,9 @@
 """A reader's own folders: every common way that images are stored, sorted, masked and broken."""
 
 import os
+import re
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -237,20 +239,28 @@ def test_all_splits_of_few_bits_are_read_alike_whatever_is_taken_of_each(tmp_pat
         assert {int(image.max()) for image in found.images} <= {255, 56, 6}  # v 255/4095
 
 
+def png(path: Path, *chunks: tuple[bytes, bytes]) -> None:
+    """A .png of these chunks, (kind, content), by hand."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        for kind, content in chunks:
+            file.write(struct.pack(">I", len(content)) + kind + content)
+            file.write(struct.pack(">I", zlib.crc32(kind + content)))
+
+
+def header(width: int, height: int, bits: int = 8, kind: int = 2) -> tuple[bytes, bytes]:
+    return b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
+
+
 def colours_of_16_bits(path: Path, values: np.ndarray, channels: int) -> None:
     """A .png, by hand: Pillow writes none of 16 bits a colour."""
     height, width = values.shape
-    header = struct.pack(">IIBBBBB", width, height, 16, {2: 4, 3: 2}[channels], 0, 0, 0)
     pixels = np.repeat(values[..., None], channels, axis=2).astype(">u2")
     if channels == 2:
         pixels[..., 1] = 65535  # opaque
     lines = zlib.compress(b"".join(b"\0" + line.tobytes() for line in pixels))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        for kind, content in ((b"IHDR", header), (b"IDAT", lines), (b"IEND", b"")):
-            file.write(struct.pack(">I", len(content)) + kind + content)
-            file.write(struct.pack(">I", zlib.crc32(kind + content)))
+    png(path, header(width, height, 16, {2: 4, 3: 2}[channels]), (b"IDAT", lines), (b"IEND", b""))
 
 
 @pytest.mark.parametrize("channels", [2, 3])
@@ -614,3 +624,61 @@ def test_a_named_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "cat" / "pipe.png")
     with pytest.raises(ValueError, match=r"1 of 3 images can't be read: .*pipe\.png \(a pipe or a device"):
         load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+@pytest.mark.parametrize("place", ["photos", "masks"])
+def test_a_named_pipe_among_photographs_or_masks_is_refused_unopened(tmp_path, place):
+    for part in ("photos", "masks") if place == "masks" else ("photos",):
+        save(tmp_path / part / "a.png", picture(0))
+        save(tmp_path / part / "b.png", picture(1))
+    (tmp_path / place / "b.png").unlink()
+    os.mkfifo(tmp_path / place / "b.png")
+    with pytest.raises(ValueError, match=r"1 of 2 images can't be read: .*b\.png.*a pipe or a device"):
+        load(tmp_path if place == "masks" else tmp_path / place)
+
+
+PIXELS = b"IDAT", zlib.compress(b"".join(b"\0" + bytes([9 * y] * 24) for y in range(8)))  # 8x8, of 3 bytes
+ZEROS = zlib.compress(bytes(200_000_000), 9)  # 194 kB
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (header(8, 8), header(2000, 2000), PIXELS),
+        (header(2000, 2000), header(8, 8), PIXELS),
+        (header(8, 8), PIXELS, header(2000, 2000)),
+        (header(8, 8), PIXELS, (b"IEND", b""), header(2000, 2000), PIXELS),
+        (header(8, 8), (b"zTXt", b"a\0\0" + ZEROS), PIXELS),
+        (header(8, 8), PIXELS, (b"zTXt", b"a\0\0" + ZEROS)),
+        (header(8, 8), (b"iTXt", b"a\0\1\0\0\0" + ZEROS), PIXELS),
+        (header(8, 8), (b"iCCP", b"a\0\0" + ZEROS), PIXELS),
+        (header(8, 8), (b"IDAT", ZEROS)),  # more than the header says
+    ],
+    ids=[
+        "two headers",
+        "larger first",
+        "late header",
+        "a second image",
+        "zTXt",
+        "late zTXt",
+        "iTXt",
+        "iCCP",
+        "IDAT",
+    ],
+)
+@pytest.mark.parametrize("size", [None, 8])
+def test_a_png_with_two_readings_or_a_bomb_is_what_was_measured_or_is_refused(tmp_path, chunks, size):
+    """What is checked is what is read: an image of 8x8, in little memory, or one sentence."""
+    save(tmp_path / "a.png", picture(0))
+    png(tmp_path / "b.png", *chunks, (b"IEND", b""))
+    tracemalloc.start()
+    try:
+        found = load(tmp_path, size=size)
+        assert found.images.shape == (2, 3, 8, 8)
+    except ValueError as error:
+        assert re.search(r"1 of 2 images can't be read: .*b\.png \(", str(error)), error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 30e6
