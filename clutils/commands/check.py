@@ -115,6 +115,9 @@ def check(options: argparse.Namespace) -> int:
         say(str(found))
     if len(reports) == 2:
         say(report.compared(*reports))
+    if many:
+        moments = report.series.moments(reports)
+        say(report.series.text(moments))
     for out in outs:
         say(f"written: {out}")
     if facts:
@@ -122,7 +125,7 @@ def check(options: argparse.Namespace) -> int:
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
     levels = {found.level for found in reports}
     if many:  # of a run by its last checkpoint
-        levels = {report.series.moments(reports)[-1]["level"]}
+        levels = {moments[-1]["level"]}
     return 3 if levels & set(feared) else 0
 
 

@@ -59,6 +59,7 @@ def page(
         or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
         moments=moments,
         counted=series.counted(moments),
+        columns=series.columns(moments),
         provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
         letters=standard.LETTERS,

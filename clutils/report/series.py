@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
+from clutils.report import screen
 
 OF_A_FILE = ("file", "encoder", "read as", "SHA-256", "epoch or step")
 ROWS = {"this encoder": "{}_beside_untrained", "fresh weights": "{}_untrained", "raw pixels": "{}_raw"}
@@ -20,7 +21,8 @@ DRAWN: dict[str, dict[str, str]] = {  # title of a panel -> label -> the number 
 def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
     """Reports in the order of their epochs; of their places where a file has none, or two have the same.
 
-    Each: at (where it stands), name, level, sentence, numbers, facts (as `provenance.facts`) and epoch.
+    Each: at (where it stands), name, level, sentence, numbers, facts (as `provenance.facts`), epoch; and
+    shown, of all the same: kNN and probe, or without labels how often views are nearer.
     """
     epochs = [r.epoch for r in reports]
     known = None not in epochs and len(set(epochs)) == len(epochs)
@@ -33,10 +35,31 @@ def moments(reports: Sequence[Any]) -> list[dict[str, Any]]:
             "numbers": r.examination.numbers,
             "facts": r.examination.facts,
             "epoch": r.epoch,
+            "shown": _shown(*screen.table(r.examination.found)[:2]),
         }
         for place, r in enumerate(reports, 1)
     ]
     return sorted(found, key=lambda moment: moment["at"])
+
+
+def _shown(heading: tuple[str, ...], row: tuple[str, ...]) -> dict[str, str]:
+    return {
+        f"{name} {heading[0]}".rstrip(): cell for name, cell in zip(heading[1:], row[1:], strict=True) if cell
+    }
+
+
+def columns(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Headings of what is shown of any moment."""
+    return list(dict.fromkeys(name for moment in found for name in moment["shown"]))
+
+
+def text(found: Sequence[Mapping[str, Any]]) -> str:
+    """The series as lines: a checkpoint each, by the same measures."""
+    told = [f"{len(found)} checkpoints: {', '.join(columns(found))}"]
+    for m in found:
+        cells = [m["shown"].get(name, "-").rjust(6) for name in columns(found)]
+        told.append(f"  {screen.LEVEL_LOOKS[m['level']][0]} {''.join(cells)}  {m['name']}")
+    return "\n".join(told)
 
 
 def counted(found: Sequence[Mapping[str, Any]]) -> str:
@@ -45,8 +68,9 @@ def counted(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def provenance(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Facts that the moments share, by the last one: a file's own stand in the table."""
-    return {name: said for name, said in found[-1]["facts"].items() if name not in OF_A_FILE}
+    """Facts of all moments, as how they were fed; a file's own stand in the table."""
+    names = [name for name in found[-1]["facts"] if name not in OF_A_FILE]
+    return {n: " or ".join(dict.fromkeys(m["facts"][n] for m in found if n in m["facts"])) for n in names}
 
 
 @style.in_course_style

@@ -84,7 +84,7 @@ def series(file, folder, names, **changed):
     return copies
 
 
-def test_more_than_two_files_are_a_series_with_the_main_numbers_against_the_epoch(file, tmp_path):
+def test_more_than_two_files_are_a_series_with_the_main_numbers_against_the_epoch(file, tmp_path, capsys):
     copies = series(file, tmp_path, "cab", epoch=(3, 2, 1))
     out = tmp_path / "s.html", tmp_path / "s.json"
     given = ("--data", "digits", "--pictures", 200, "--out", out[0], "--out", out[1])
@@ -97,6 +97,11 @@ def test_more_than_two_files_are_a_series_with_the_main_numbers_against_the_epoc
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
     assert "kNN, this encoder from" in text
     assert text.count("in short") == 1
+    # each row has the same measures, whatever its sentence speaks of, on the page and in the console
+    share = f"{held[0]['numbers']['knn_beside_untrained']:.0%}"
+    assert text.count("<th>kNN by 150 labelled images</th>") == 1 and text.count(f"<td>{share}</td>") >= 3
+    told = capsys.readouterr().out.partition("3 checkpoints: kNN by 150 labelled images, probe by")[2]
+    assert [share in line for line in told.splitlines()[1:4]] == [True] * 3
     provenance = html.unescape(text.partition("Where this page comes from")[2].partition("</details>")[0])
     for fact in (
         "150 labelled neighbours, 50 test images: ",
