@@ -48,7 +48,9 @@ def test_forces_explore_has_a_slider_for_each_and_compares_it():
     panel = forces.explore(loss, positive=0.5, similarity=0.2)
     panel.set()
     for name in loss.ranges:
-        assert moved(panel, f"loss_{name}" if f"loss_{name}" in panel.inputs else name), name
+        assert moved(panel, f"loss_{name}" if f"loss_{name}" in panel.inputs else name), (
+            f"does formula read {name}?"
+        )
     assert f"{TITLE}: loss" in forces.explore("NTXent", NAME).readout.value
 
 

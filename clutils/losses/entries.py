@@ -61,7 +61,7 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
     for cls in classes:
         who = f"{cls.__module__}.{cls.__name__}"
         if (other := modules.setdefault(cls.__name__.lower(), cls.__module__)) != cls.__module__:
-            raise TypeError(f"{who}: the name is taken, by {other}")
+            raise TypeError(f"two are called {cls.__name__}, one in {other} and {who}: rename one")
         lacking = [name for name in asked if not getattr(cls, name, None)]
         if formula and cls.formula.__qualname__ == "Loss.formula":  # the base's, which computes nothing
             lacking.append("formula")
@@ -83,6 +83,9 @@ def check_declared(classes: Iterable[Any], asked: Iterable[str] = ASKED, formula
             if others or name in TAKEN:
                 raise TypeError(f"{who}.{name} is taken: every loss or method has something of that name")
         if formula:
+            written_down = inspect.getattr_static(cls, "as_written")
+            if not isinstance(written_down, staticmethod):
+                raise TypeError(f"{who}.as_written is no static method: put @staticmethod above it")
             for name, known in KNOWN.items():
                 given = getattr(cls, name)
                 unknown = {given} - known if isinstance(given, str) else set(given) - known

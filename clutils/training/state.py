@@ -96,6 +96,8 @@ class RunState:
             raise AttributeError(
                 f"training: {name} are fixed when a run is made; type training.Run(data=...)"
             )
+        if name in ("stop", "done"):
+            raise AttributeError("training: a run ends early by run.steps = run.steps_done")
         if name in live:
             raise AttributeError(f"training: a run has no {name!r}; type {live[name]} = {said}")
         if name in (*names(), *own) and name != "learning_rate" and getattr(ours, "fset", None) is None:

@@ -44,6 +44,7 @@ def tags(cell: NotebookNode) -> set[str]:
 def unstripped(notebook: NotebookNode) -> list[str]:
     """Outputs, counts, widget states and times of a run, which would be committed."""
     keys = ["metadata.widgets", "metadata.signature", "cell.metadata.execution", "cell.metadata.ExecuteTime"]
+    keys += ["metadata.language_info.version", "cell.metadata.jupyter.outputs_hidden"]
     stripped = nbstripout.strip_output(
         deepcopy(notebook), keep_output=False, keep_count=False, keep_id=True, extra_keys=keys
     )

@@ -22,9 +22,21 @@ CHOSEN = [
     *(losses.SogCLR(0.3), losses.ISogCLR(0.4, temperature=0.3), losses.NNCLR(0.3), losses.CLIP(0.07)),
     *(losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0, printed=True)),
 ]
-# with these, and at its defaults every loss that draws nothing and that has none of them
+
+
+def turned(cls):
+    """A loss with each dial a quarter of its way from the default: one that ignores a setting differs."""
+    given = {}
+    for name, own in cls.ranges.items():
+        if own.dial and isinstance(default := cls.defaults()[name], float):
+            low, high = own.dial[:2]
+            given[name] = default + 0.25 * ((high if high > default else low) - default)
+    return cls(**given)
+
+
+# with these, and so turned every loss that draws nothing and that has none of them
 SETTINGS = CHOSEN + [
-    entry.cls()
+    turned(entry.cls)
     for entry in losses.catalogue().values()
     if entry.cls not in {type(loss) for loss in CHOSEN} and not hasattr(entry.cls(), "generator")
 ]

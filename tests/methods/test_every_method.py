@@ -164,7 +164,7 @@ def test_the_gradient_reaches_each_view_but_a_momentum_encoders_and_a_constant_o
             {"year": 2026, "p": 2.0, "__annotations__": {"p": float}},
             r"Fresh\.p is no setting: declare",
         ),
-        ("Dino", {"year": 2026}, r"fresh\.Dino: the name is taken, by clutils\.methods\.dino"),
+        ("Dino", {"year": 2026}, r"called Dino, one in clutils\.methods\.dino and .*fresh\.Dino: rename one"),
         ("Fresh", {"p": setting(0, 1), "__annotations__": {"p": float}}, r"Fresh\.p needs a default"),
     ],
 )

@@ -299,6 +299,7 @@ def test_a_setting_out_of_range_is_named_with_its_step_and_can_be_set_right():
         ("encoder", None, r"encoder is fixed"),
         ("method", "byol", r"method is fixed"),
         ("step_done", 3, r"has no 'step_done'; did you mean 'steps_done'\?"),
+        ("stop", True, r"ends early by run\.steps = run\.steps_done"),
         ("zzz", 3, r"a run has no 'zzz'$"),
     ],
 )
