@@ -60,12 +60,6 @@ def test_shares_of_the_push_are_those_of_a_plain_sum_and_what_is_drawn_in_counts
     assert anatomy.effective_negatives(push).tolist() == pytest.approx([expected, 0])
 
 
-def test_effective_negatives_of_nt_xents_push_are_its_effective_negatives():
-    positives, negatives = toys.random_similarities(6, 1, 30, torch.Generator().manual_seed(1))
-    push = anatomy.forces(losses.NTXent(0.3), positives, negatives)[1]
-    torch.testing.assert_close(anatomy.effective_negatives(push), anatomy.effective_negatives(negatives, 0.3))
-
-
 def test_the_push_on_false_negatives_quotes_what_does_not_fit():
     z, labels = torch.eye(4), torch.tensor([0, 0, 1, 1])
     share, who = anatomy.push_on_false_negatives, "push_on_false_negatives"

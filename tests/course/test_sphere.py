@@ -73,12 +73,19 @@ def views(pictures=4, dimension=2, seed=0):
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 8])
-@pytest.mark.parametrize("loss", [*THREE, losses.Decoupled(0.3)], ids=lambda loss: loss.name)
-def test_pull_and_push_add_up_to_minus_the_gradient(loss, dimension):
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [
+        *((loss, None) for loss in (*THREE, losses.Decoupled(0.3))),
+        (losses.PairMargin(1.5), torch.arange(5) % 2),
+    ],
+)
+def test_pull_and_push_add_up_to_minus_the_gradient(loss, labels, dimension):
     z1, z2 = views(5, dimension)
     here = torch.stack([z1, z2]).requires_grad_()
-    (gradient,) = torch.autograd.grad(10 * loss(here[0], here[1]), here)
-    pull, push = descent.forces(loss, z1, z2)
+    given = {} if labels is None else {"labels": labels}
+    (gradient,) = torch.autograd.grad(10 * loss(here[0], here[1], **given), here)
+    pull, push = descent.forces(loss, z1, z2, labels)
     torch.testing.assert_close(pull + push, -gradient)
     for force in (pull, push):
         along = (force * torch.stack([z1, z2])).sum(dim=-1)
@@ -92,16 +99,6 @@ def test_a_pull_points_to_the_partner_and_a_push_away_from_the_nearest_picture()
     assert (pull[0, 0] @ z2[0]) > 0
     assert (pull[1, 0] @ z1[0]) > 0
     assert (push[0, 0] @ z1[1]) < 0
-
-
-def test_pull_and_push_with_labels_add_up_as_well():
-    z1, z2 = views(6)
-    labels = torch.arange(6) % 2
-    loss = losses.PairMargin(1.5)
-    here = torch.stack([z1, z2]).requires_grad_()
-    (gradient,) = torch.autograd.grad(12 * loss(here[0], here[1], labels=labels), here)
-    pull, push = descent.forces(loss, z1, z2, labels)
-    torch.testing.assert_close(pull + push, -gradient)
 
 
 def test_gaps_go_once_round_the_circle():

@@ -291,15 +291,6 @@ def test_a_bar_shows_no_chance_level_where_there_is_none(method, capsys):
     assert f"loss {run.rows[0]['loss']:.3f}" in said and "chance" not in said
 
 
-def test_an_augmentation_may_be_named(tmp_path):
-    run = advance(small(augmentation="crop"), 1)
-    assert run.augmentation == views.preset("crop", size=8)
-    run.save(tmp_path / "run.pt")
-    assert training.resume(tmp_path / "run.pt", data=DIGITS).augmentation == run.augmentation
-    vectors = data.load("vectors:digits", limit=40)
-    assert small(data=vectors, augmentation="none").augmentation == views.Identity()
-
-
 # ---- other kinds of samples --------------------------------------------------------------------------------
 
 SENTENCES = data.load("sentences:topics", limit=80)

@@ -20,7 +20,8 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
     adamw, sgd = small(), small(optimiser="sgd")
     assert (adamw.learning_rate, adamw.settings.weight_decay) == (5e-3, 1e-4)
     assert (sgd.learning_rate, sgd.settings.weight_decay) == (0.03 * 32 / 256, 5e-4)
-    assert {group["weight_decay"] for group in sgd.optimiser.param_groups} == {5e-4}
+    for run, decay in ((adamw, 1e-4), (sgd, 5e-4)):
+        assert {group["weight_decay"] for group in run.optimiser.param_groups} == {decay}
     assert small(weight_decay=0.0).optimiser.param_groups[0]["weight_decay"] == 0.0
 
 

@@ -108,7 +108,7 @@ def test_its_settings_are_written_again_as_they_were(folder):
 
 
 @of(*ENCODERS)
-def test_the_command_resumes_it(folder, capsys, monkeypatch):
+def test_the_command_resumes_it(folder, monkeypatch):
     looking = ["--look", ",".join(MEASURED), "--look-every", "3"] if folder.name == "vectors" else []
     monkeypatch.setattr(training, "resume", partial(training.resume, encoder=ENCODERS[folder.name]()))
     before = json.loads((folder / "config.json").read_text())
