@@ -125,7 +125,7 @@ const STARTS = { // the buttons: how each begins
 };
 const tauOf = (notch) => Number((COLD * (HOT / COLD) ** (notch / NOTCHES)).toPrecision(2));
 const USUAL = 8; // notch: τ = 0.05
-const hero = { step: 0, playing: false, notch: USUAL, begin: PLAIN, beside: "NTXent", best: null, shown: [null, null], said: "" };
+const hero = { step: 0, playing: false, notch: USUAL, begin: PLAIN, beside: "NTXent", best: null, shown: [null, null], said: "", spoken: 0 };
 
 const few = (n) => ["no", "one", "two", "three", "all four"][n], EVEN = 1.75 * (360 / N); // degrees: the widest gap of images that are said to be even
 function clause(of, step) { // what this loss has done, in words that the angles bear out
@@ -168,6 +168,9 @@ function chosen() { // the lanes that belong to the controls
 function say() {
   const step = Math.floor(hero.step), [one, two] = hero.lanes, text = story();
   if (text !== hero.said) $("story").textContent = hero.said = text;
+  const now = performance.now();
+  if (hero.playing && step > 1 && now - hero.spoken < 250) return; // what changes is laid out again, so not at each frame
+  hero.spoken = now;
   const numbers = `Step ${step} of ${STEPS}: ${figures(one, step)} on the left, ${number(two.now(step).gap, 3)}° on the right (even: ${number(360 / N, 3)}°).`;
   if ($("figures").textContent !== numbers) $("figures").textContent = numbers;
   const done = step >= STEPS && one.path.length > STEPS, { even, together, score } = one.now(step);
@@ -213,19 +216,24 @@ function drawHero(elapsed) {
     g.beginPath();
     g.arc(cx, cy, R, 0, FULL);
     g.stroke();
-    const last = Math.min(Math.floor(hero.step), of.path.length - 1), inner = R - size * 0.55 - small * 0.6, every = Math.max(1, last / 40);
+    const last = Math.min(Math.floor(hero.step), of.path.length - 1), inner = R - size * 0.55 - small * 0.6, every = Math.max(1, last / 24);
     g.lineWidth = Math.max(1.2, size / 22);
-    for (let i = 0; i < N; i++) { // its way, from the middle outwards
-      g.strokeStyle = colours[i % CLASSES];
+    for (let c = 0; c < CLASSES; c++) { // a class's ways, from the middle outwards, and what joins image and view
+      g.strokeStyle = colours[c];
       g.globalAlpha = 0.55;
       g.beginPath();
-      for (let f = 0; last && f <= last; f += every) g.lineTo(...place(film, k, inner * (0.12 + 0.75 * (f / Math.max(last, 1))), of.path[Math.round(f)][i]));
-      if (last) g.lineTo(...place(film, k, inner * 0.87, angles[i]));
+      for (let i = c; last && i < N; i += CLASSES) {
+        g.moveTo(...place(film, k, inner * 0.12, of.path[0][i]));
+        for (let f = every; f < last - every / 2; f += every) g.lineTo(...place(film, k, inner * (0.12 + 0.75 * (f / last)), of.path[Math.round(f)][i]));
+        g.lineTo(...place(film, k, inner * 0.87, angles[i]));
+      }
       g.stroke();
       g.globalAlpha = 1;
       g.beginPath();
-      g.moveTo(...place(film, k, inner, angles[i + N]));
-      g.lineTo(...place(film, k, R, angles[i]));
+      for (let i = c; i < N; i += CLASSES) {
+        g.moveTo(...place(film, k, inner, angles[i + N]));
+        g.lineTo(...place(film, k, R, angles[i]));
+      }
       g.stroke();
     }
     if (film.stamps) for (let a = 2 * N - 1; a >= 0; a--) {
@@ -259,9 +267,10 @@ const thumbs = Object.entries(STARTS).map(([label, { tau = USUAL, beside = "NTXe
   html("span", {}, button, label);
   const from = Object.keys(begin).length ? { ...PLAIN, ...begin } : PLAIN;
   const of = beside === "NTXent" ? lane("NTXent", tauOf(tau), from) : lane(beside, null, from);
-  let time = 0;
+  let time = 0, skip = 0;
   const small = film(canvas, 1, (elapsed) => {
     time += elapsed;
+    if (skip++ % 4) return true; // a small circle needs no sixty frames a second
     of.reach(STEPS, performance.now() + 2);
     const f = still ? 1 : Math.min((time % 7000) / 5500, 1) ** 2, { g, width } = small, R = 0.38 * width, angles = of.at(f * STEPS);
     small.clear();
@@ -284,17 +293,18 @@ const thumbs = Object.entries(STARTS).map(([label, { tau = USUAL, beside = "NTXe
 hero.film = film($("circles"), 0.5, drawHero);
 $("tau").max = NOTCHES;
 $("tau").oninput = () => { hero.touched = true; hero.notch = Number($("tau").value); chosen(); };
-$("play").onclick = () => { hero.touched = true; play(!hero.playing); };
+$("play").onclick = () => { hero.touched = true; play(!hero.playing); hero.film.wake(); };
 hero.show = (step) => { play(false); hero.step = step; hero.lanes.forEach((of) => of.reach(step)); hero.shown = [null, null]; hero.film.wake(); };
 open("Four classes");
 
 // While nothing else is to be done: the other temperatures, so that the slider finds them ready
 const idle = window.requestIdleCallback || ((act) => setTimeout(() => act({ timeRemaining: () => 6 }), 60));
 (function ahead() {
+  if (hero.playing || document.hidden) return setTimeout(ahead, 500);
   idle((left) => {
     const until = performance.now() + Math.min(left.timeRemaining(), 8);
     for (let notch = 0; notch <= NOTCHES; notch++)
-      if (!document.hidden && !lane("NTXent", tauOf(notch), PLAIN).reach(STEPS, until)) return ahead();
+      if (!lane("NTXent", tauOf(notch), PLAIN).reach(STEPS, until)) return ahead();
   });
 })();
 
