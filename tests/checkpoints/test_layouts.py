@@ -12,6 +12,7 @@ import torchvision
 from torch import nn
 
 from clutils import checkpoints, data, encoders, training
+from clutils.checkpoints import layouts
 from tests.checkpoints.files import conv_state, prefixed, reopened, resnet18, same, seeded
 
 PICTURES = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -113,6 +114,10 @@ def without_classifier(padding: int = 0) -> nn.Module:
     net = copy.deepcopy(resnet18(padding))
     net.fc = nn.Identity()
     return net
+
+
+def clip_trunk(encoder: str, head: str) -> dict:
+    return under(f"{encoder}.") | linear(f"{head}_projection") | {"logit_scale": torch.tensor(2.66)}
 
 
 def moco(head: str) -> dict:
@@ -230,6 +235,10 @@ LAYOUTS = [  # origin, whether there is a head, and the file, of torchvision's R
     ("solo-learn, older, in a Lightning file", True, lambda: (solo("encoder."), without_classifier(2))),
     ("lightly, in a Lightning file", True, lightly_benchmark),
     ("lightly, in a Lightning file", True, lightly_example),
+    *(
+        ("names of many (CLIP)", True, functools.partial(clip_trunk, *names))
+        for names in (("image_encoder", "image"), ("visual", "visual"), ("vision_model", "visual"))
+    ),
     ("no layout that is known: under 'trunk.'", False, lambda: {"weights": under("trunk.")}),
 ]
 
@@ -246,6 +255,14 @@ def test_each_layout_is_recognised_and_its_encoder_computes_what_the_original_do
     assert same(opened.encoder, original)
     with torch.no_grad():
         assert not has_head or opened.head(opened.encoder(PICTURES)).shape == (4, 8)
+
+
+def test_each_row_of_the_table_of_layouts_is_tried(tmp_path):
+    assert reopened(conv_state(), tmp_path).origin == "an encoder of this package"
+    needs_timm = "open_clip's names, an image tower of timm's"
+    elsewhere = {"an encoder of this package", "a run of this package", needs_timm}
+    tried = " ".join(origin for origin, *_ in LAYOUTS)
+    assert {row.origin for row in layouts.LAYOUTS if row.origin not in tried} <= elsewhere
 
 
 def test_what_is_left_out_is_named_and_settings_are_found(tmp_path):
