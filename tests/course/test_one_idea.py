@@ -76,13 +76,6 @@ def test_short_runs_leave_states_of_the_samples_that_they_saw(monkeypatch):
 # ---- 2: one divergence -------------------------------------------------------------------------------------
 
 
-def test_every_loss_of_the_catalogue_is_inside_or_outside_with_a_reason():
-    within = {row.loss.name for row in lesson.inside() if not row.says}
-    outside = divergences.outside()
-    assert within | set(outside) == set(losses.catalogue())
-    assert not within & set(outside) and set(divergences.OUTSIDE) <= set(outside)
-
-
 @pytest.mark.parametrize("row", lesson.inside(), ids=lambda row: row.loss.name)
 def test_a_loss_inside_is_its_divergence_in_value_and_gradient(row):
     assert max(divergences.differences(row)) < 1e-10
@@ -115,9 +108,10 @@ def test_the_debiased_loss_is_inside_with_few_negatives_alone(make):
         assert bool((odds.abs() < 1e-9).all()) if sign == 0 else bool((odds * sign > 0).all())
 
 
-def test_the_count_adds_up():
-    rows, every = lesson.inside(), set(losses.catalogue())
+def test_every_loss_of_the_catalogue_is_inside_or_outside_with_a_reason_and_the_count_adds_up():
+    rows, every, outside = lesson.inside(), set(losses.catalogue()), set(divergences.outside())
     always = {row.loss.name for row in rows if not row.says}
+    assert always | outside == every and not always & outside and set(divergences.OUTSIDE) <= outside
     once = {row.loss.name for row in rows if row.says}
     assert once < set(divergences.OUTSIDE) <= every - always
     said = lesson.counted()
