@@ -203,7 +203,7 @@ def lidar(views: Vectors, delta: float = DELTA, epsilon: float = EPSILON) -> flo
 
     Raises ValueError where all images have one mean.
     """
-    views = torch.as_tensor(views).detach()
+    views = tensor_of(views)
     if views.ndim != 3 or views.shape[0] < 2 or views.shape[1] < 2:
         raise ValueError(
             f"lidar: views is {tuple(views.shape)}, but must be (images, views, dimensions), two or more of "
@@ -303,7 +303,7 @@ def bootstrap(
     For a share of images, values are 0 and 1; for a paired difference, the difference of each image. Efron
     1979; the percentile interval, too narrow for few images.
     """
-    values = torch.as_tensor(values).detach().double()
+    values = tensor_of(values).double()
     if values.ndim != 1 or not len(values) or not values.isfinite().all():
         raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
     within("bootstrap", "confidence", confidence, 0, 1, open_below=True, open_above=True)
@@ -591,9 +591,20 @@ def by_name(name: str, features: Features) -> float:
 # ---- what comes in --------------------------------------------------------------------------------------
 
 
+def tensor_of(values: Vectors) -> Tensor:
+    """A tensor of a tensor, list or array; an array that torch cannot share is copied.
+
+    So is one that nobody may write into, backwards (negative strides) or of the other byte order.
+    """
+    if not isinstance(values, Tensor):
+        given = np.asarray(values)
+        values = torch.from_numpy(np.require(given, given.dtype.newbyteorder("="), ["C", "W"]))
+    return values.detach()
+
+
 def finite_rows(z: Vectors, who: str, name: str) -> Tensor:
     """z as a floating tensor (N, D) without NaN or infinity; half precision is widened to float32."""
-    z = torch.as_tensor(z).detach()
+    z = tensor_of(z)
     if z.ndim != 2 or not z.numel():
         raise ValueError(f"{who}: {name} is {tuple(z.shape)}, but embeddings are (rows, dimensions)")
     z = similarities.widen(z)

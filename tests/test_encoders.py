@@ -7,7 +7,7 @@ import torch
 import torchvision
 from torch import nn
 
-from clutils import data, encoders, report, training
+from clutils import checkpoints, data, encoders, report, training
 
 
 def pictures(n: int = 4, channels: int = 3, size: int = 32) -> torch.Tensor:
@@ -205,3 +205,11 @@ def test_an_encoder_that_is_wrong_about_itself_or_a_head_that_does_not_fit_is_sa
 
 def sets():
     return data.load("digits", limit=120), data.load("digits", split="test", limit=60)
+
+
+def test_an_encoder_without_values_is_refused_by_the_name_of_a_weight():
+    empty = nn.Sequential(nn.Conv2d(1, 4, 3, device="meta"), nn.Flatten())
+    images = torch.zeros(2, 1, 8, 8, dtype=torch.uint8)
+    for use in (lambda: encoders.embed(empty, images), lambda: checkpoints.open(empty)):
+        with pytest.raises(ValueError, match=r"weights without values \(0\.weight is on the meta device\)"):
+            use()

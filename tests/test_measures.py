@@ -442,3 +442,26 @@ def test_names_are_numbered_alike_in_both_parts_and_not_mixed_with_numbers():
     for labels, said in (([0, 1, 2, 3], "some labels are names"), ([0.5, 1, 2, 3], "labels hold 0.5")):
         with pytest.raises(ValueError, match=said):
             measures.knn_accuracy(z[:8], list("abcd" * 2), z[8:], labels, k=2)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        lambda z: z[::-1].copy()[::-1],
+        lambda z: z.astype(">f8"),
+        lambda z: np.asfortranarray(z),
+        lambda z: np.broadcast_to(z, z.shape),
+        lambda z: np.hstack([z, z])[:, : z.shape[1]],
+        lambda z: z.tolist(),
+    ],
+    ids=["backwards", "another byte order", "columns first", "read only", "a part", "lists"],
+)
+@pytest.mark.filterwarnings("error")
+def test_an_array_is_taken_however_its_numbers_are_stored(stored):
+    """Those of FITS files, z[::-1] and pandas 3 ended in torch's words, or in a warning of it."""
+    z, y = np.random.default_rng(0).normal(size=(40, 6)), np.arange(40) % 4
+    views = np.stack([z, z + 0.1 * z[::-1]], axis=1)
+    assert measures.uniformity(stored(z)) == measures.uniformity(z)
+    assert measures.knn_accuracy(stored(z), y, stored(z), y, k=3) == measures.knn_accuracy(z, y, z, y, k=3)
+    assert measures.bootstrap(np.asarray(stored(z))[:, 0]) == measures.bootstrap(z[:, 0])
+    assert measures.lidar(np.stack([stored(z), views[:, 1]], axis=1)) == measures.lidar(views)

@@ -166,6 +166,7 @@ def demand_arch(arch: str) -> list[str]:
 
 def _given(module: nn.Module) -> Opened:
     arch = type(module).__name__
+    encoders.demand_weights(module)
     return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
 
 

@@ -214,12 +214,22 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
                 f"embed: float images are in [0, 1], these are from {low:.4g} to {high:.4g}: clamp what a "
                 "change took out of it, and give images before their normalisation"
             )
+    demand_weights(encoder)
     parameter = next(encoder.parameters(), images)
     on_device = 128 if parameter.device.type == "cpu" else 512
     with evaluating(encoder), torch.no_grad():
         parts = images.split(on_device if batch_size is None else batch_size)
         fed = (as_input(part.to(parameter.device), _computes_in(encoder)) for part in parts)
         return torch.cat([features_in(encoder(part), encoder).cpu() for part in fed])
+
+
+def demand_weights(encoder: nn.Module) -> None:
+    """Raise ValueError where a weight has no values: one on the meta device."""
+    if without := [name for name, weight in encoder.named_parameters() if weight.is_meta]:
+        raise ValueError(
+            f"the encoder, a {type(encoder).__name__}, has weights without values ({without[0]} is on the "
+            "meta device): fill it first, as by load_state_dict(..., assign=True)"
+        )
 
 
 def _computes_in(encoder: nn.Module) -> torch.dtype:

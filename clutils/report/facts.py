@@ -35,8 +35,7 @@ class Facts:
     - plain_normalisations: of layers, gains 1 and biases 0
     - never_trained: there are batch normalisations, and none has seen an image; batches_seen: by the file's
       count, or by what is left of their start
-    - input_gap: nats from the statistics of its training; input_gaps: by normalisation; input_gap_swapped:
-      with red and blue exchanged
+    - input_gap: nats from the statistics of its training; input_gaps: by normalisation
     - finds_itself, nearer_than: how often one of an image's two views is nearest
       to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made;
       raw_nearer_than: by raw pixels
@@ -69,7 +68,6 @@ class Facts:
     batches_seen: int | None = None
     input_gap: float | None = None
     input_gaps: Mapping[str, float] = field(default_factory=dict)
-    input_gap_swapped: float | None = None
     effective_rank: float | None = None
     first_direction: float | None = None
     uniformity: float | None = None

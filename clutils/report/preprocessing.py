@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from clutils import checkpoints
@@ -133,8 +132,8 @@ def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> di
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
-    for each usual normalisation; input_gap_swapped: with red and blue exchanged; batches_seen: by its count,
-    or else, where that is far nearer, by what is left of its start.
+    for each usual normalisation; batches_seen: by its count, or else, where that is far nearer, by what is
+    left of its start.
     """
     layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
@@ -155,8 +154,6 @@ def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> di
         "batches_seen": batches,
         "input_gap": gap(met(prepared, first, seen), remembered),
     }
-    if seen.shape[1] == prepared.channels == 3 and not torch.equal(seen[:, 0], seen[:, 2]):
-        found["input_gap_swapped"] = gap(met(prepared, first, seen.flip(1)), remembered)
     return found | {"input_gaps": {name: gap(one, remembered) for name, one in each.items()}}
 
 
