@@ -23,7 +23,7 @@ NEXT = {
     NEVER: "Check the last checkpoint of the run, and that all weights were loaded.",
     FED: "Give images of the kind that it was trained on, or your own --mean and --std.",
     COLLAPSED: "Let the loss push images apart (negatives, stop-gradient or variance term), and train again.",
-    BEHIND: "Check that head and encoder are of one run; else mend what pushes images apart.",
+    BEHIND: "Check that head and encoder are of one run; if so, let the loss push images apart.",
     HALF: "Train longer, or with another learning rate; compare the new file with this one (check A B).",
     TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
     OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
