@@ -3,6 +3,7 @@
 import argparse
 import copy
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +236,7 @@ LAYOUTS = [  # origin, whether there is a head, and the file, of torchvision's R
     ("solo-learn, older, in a Lightning file", True, lambda: (solo("encoder."), without_classifier(2))),
     ("lightly, in a Lightning file", True, lightly_benchmark),
     ("lightly, in a Lightning file", True, lightly_example),
+    ("SwAV", True, lambda: under("") | mlp("projection_head") | {"prototypes.weight": torch.ones(4, 8)}),
     *(
         ("names of many (CLIP)", True, functools.partial(clip_trunk, *names))
         for names in (("image_encoder", "image"), ("visual", "visual"), ("vision_model", "visual"))
@@ -260,9 +262,8 @@ def test_each_layout_is_recognised_and_its_encoder_computes_what_the_original_do
 def test_each_row_of_the_table_of_layouts_is_tried(tmp_path):
     assert reopened(conv_state(), tmp_path).origin == "an encoder of this package"
     needs_timm = "open_clip's names, an image tower of timm's"
-    elsewhere = {"an encoder of this package", "a run of this package", needs_timm}
-    tried = " ".join(origin for origin, *_ in LAYOUTS)
-    assert {row.origin for row in layouts.LAYOUTS if row.origin not in tried} <= elsewhere
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("*.py"))
+    assert {row.origin for row in layouts.LAYOUTS if f'"{row.origin}' not in tests} <= {needs_timm}
 
 
 def test_what_is_left_out_is_named_and_settings_are_found(tmp_path):
@@ -335,6 +336,7 @@ def test_vision_transformers_open_in_both_namings(names, tmp_path):
     net.heads = nn.Identity()
     assert same(opened.encoder, net)
     assert (opened.arch, opened.side) == ("vit_s_16" if wide == 384 else "vit_t_16", 32)
+    assert opened.origin == {"torchvision": "torchvision's names", "timm": "timm's names"}.get(names, names)
 
 
 def test_safetensors_open(tmp_path):
