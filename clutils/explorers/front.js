@@ -270,7 +270,7 @@ const thumbs = Object.entries(STARTS).map(([label, { tau = USUAL, beside = "NTXe
   let time = 0, skip = 0;
   const small = film(canvas, 1, (elapsed) => {
     time += elapsed;
-    if (skip++ % 4) return true; // a small circle needs no sixty frames a second
+    if (skip++ % (hero.playing ? 10 : 4)) return true; // a small circle needs no sixty frames a second
     of.reach(STEPS, performance.now() + 2);
     const f = still ? 1 : Math.min((time % 7000) / 5500, 1) ** 2, { g, width } = small, R = 0.38 * width, angles = of.at(f * STEPS);
     small.clear();
