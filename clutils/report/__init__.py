@@ -69,7 +69,9 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        return page.page([self], [_panel(name, self.examination) for name in screen.PANELS])
+        return page.page(
+            [self], [_panel(*of, self.examination) for of in screen.panels(self.diagnosis).items()]
+        )
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -362,9 +364,9 @@ def _short(source: str) -> str:
     return said.removeprefix("folder:")
 
 
-def _panel(name: str, found: Examination) -> tuple[str, str, str]:
+def _panel(name: str, panel: screen.Panel, found: Examination) -> tuple[str, str, str]:
     """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
-    ax, reading = screen.PANELS[name](found, None)
+    ax, reading = panel(found, None)
     return name, _on_any_page(cast(Figure, ax.figure)), reading
 
 

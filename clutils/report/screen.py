@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor, nn
 
-from clutils import maps, measures, similarities
+from clutils import anatomy, maps, measures, similarities
 from clutils.figures import axes_for, describe, new, pictures, style, training
 from clutils.figures import maps as map_figures
-from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, UNKNOWN, Diagnosis, one_point
+from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, TEMPERATURE, UNKNOWN, Diagnosis, one_point
 from clutils.report.examination import COMPARED
 from clutils.report.facts import Examination, Facts
 
@@ -26,6 +26,7 @@ TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognise
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown
 LISTED = 10  # classes that a legend names
+USUAL = 0.2  # τ that the push is compared with
 LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
     GOOD: ("✓", style.GREEN),
     LOOK: ("◐", "#8A5A00"),
@@ -57,7 +58,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
         figure.text(0.73, 0.982 - 0.024 * y, name, **at)
         for x, cell in enumerate(cells):
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
-    for k, (name, panel) in enumerate(PANELS.items()):
+    for k, (name, panel) in enumerate(panels(diagnosis).items()):
         (bottom, high), left = ((0.455, 0.32), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, high)))
         top = bottom + high + 0.069
@@ -203,12 +204,41 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     return describe(ax, f"Singular values of {rows} views, largest first. {reading}"), reading
 
 
+@style.in_course_style
+def push(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """Share of the push on the hardest negatives, at its τ and at a usual one."""
+    ax = axes_for(ax, *SIZE)
+    seen = found.views if found.head_views is None or one_point(found.found) else found.head_views
+    first, second = (nn.functional.normalize(z, dim=1) for z in seen)
+    negatives = similarities.two_views(first, second).negatives
+    tau, tenth = found.found.temperature or USUAL, negatives.shape[1] // 10
+    parts = []
+    for at, look in zip((tau, USUAL), style.series(2, ordered=False), strict=True):
+        shares = anatomy.hardness_weights(negatives, at).sort(dim=1, descending=True).values.mean(dim=0)
+        parts.append(shares[:tenth].sum().item())
+        ax.plot(
+            range(1, len(shares) + 1), shares.cumsum(dim=0), label=f"τ = {at:g}", **(look | {"marker": ""})
+        )
+    ax.set(ylim=(0, 1.03), xlabel="negatives, hardest first", ylabel="share of the push")
+    ax.legend(loc="lower right", fontsize=8.5)
+    reading = f"The hardest tenth of {negatives.shape[1]} negatives receives {parts[0]:.0%} of the push; at "
+    reading += f"τ = {USUAL:g} the same similarities would give it {parts[1]:.0%}."
+    return describe(ax, f"Cumulative push by rank. {reading}"), reading
+
+
 PANELS: dict[str, Panel] = {
     "Nearest neighbours": near_pictures,
     "Positives and negatives": similarity,
     "Map": class_map,
     "Spectrum": spectra,
 }
+
+
+def panels(diagnosis: Diagnosis) -> dict[str, Panel]:
+    """Panels by name; where τ is at fault, the last one shows the push."""
+    if diagnosis.name != TEMPERATURE:
+        return PANELS
+    return {n: p for n, p in PANELS.items() if p is not spectra} | {"Push on the negatives": push}
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:

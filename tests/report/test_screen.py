@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -298,7 +299,7 @@ def test_the_page_says_where_it_comes_from(tmp_path, few):
 
 
 def test_photographs_on_the_page_are_never_inverted(whole):
-    shown = {name: report._panel(name, whole.examination)[1] for name in screen.PANELS}
+    shown = {name: report._panel(name, panel, whole.examination)[1] for name, panel in screen.PANELS.items()}
     assert 'class="plot"' not in shown["Nearest neighbours"]
     assert all('class="plot"' in html for name, html in shown.items() if name != "Nearest neighbours")
 
@@ -310,3 +311,15 @@ def test_a_head_whose_vectors_have_no_length_has_collapsed(case, few):
     found = report.check(case.opened, few, quick=True, head=head)
     assert found.diagnosis.name == BEHIND and found.level == BROKEN
     assert "uniformity behind it is 0.00" in found.diagnosis.says
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("too hot", 0.1, 0.13), ("too cold", 0.97, 1.001)])
+def test_a_temperature_at_fault_is_drawn_as_the_push_by_rank(name, least, most):
+    found = ailing.checked(name)
+    assert "Push on the negatives" in found.html() and "Spectrum" not in screen.panels(found.diagnosis)
+    ax, reading = screen.push(found.examination)
+    own, usual = (line.get_ydata() for line in ax.lines)
+    K = found.examination.found.negatives
+    assert len(own) == K and own[-1] == pytest.approx(1, abs=1e-5) and (np.diff(own) >= 0).all()
+    assert least <= own[K // 10 - 1] <= most and f"receives {own[K // 10 - 1]:.0%} of the push" in reading
+    assert own[K // 10 - 1] != usual[K // 10 - 1]
