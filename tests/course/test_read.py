@@ -59,6 +59,14 @@ def test_a_page_is_old_as_soon_as_its_notebook_changes(tmp_path, monkeypatch):
     assert read.older(out) == []
     nbformat.write(new_notebook(cells=[new_markdown_cell("# B")]), source)
     assert read.older(out) == ["00_x"]
+    other = tmp_path / "01_y.ipynb"
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# C")]), other)
+    monkeypatch.setattr(running, "sources", lambda: [source, other])
+    read.write(tmp_path, out)
+    for path in (source, other):
+        nbformat.write(new_notebook(cells=[new_markdown_cell("# D")]), path)
+    read.write(tmp_path, out, names=["01_y"])
+    assert read.older(out) == ["00_x"] and "# A" not in (out / "00.md").read_text("utf-8")
     (out / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match=r"notes\.txt"):
         read.write(tmp_path, out)

@@ -12,6 +12,7 @@ import io
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -32,20 +33,26 @@ STYLING = re.compile(
 )
 
 
-def write(executed: Path, out: Path = OUT) -> list[Path]:
+def write(executed: Path, out: Path = OUT, names: Sequence[str] | None = None) -> list[Path]:
     """Write a page for each notebook, and the figures, into the folder `out` -> the pages.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
+    - names: of these notebooks only; the other pages stay as they are
 
     Raises FileExistsError where `out` holds a file that this did not write.
     """
     known = {f"{short(path.stem)}.md" for path in running.sources()} | {"figures"}
     if strange := sorted(file.name for file in out.glob("*") if file.name not in known):
         raise FileExistsError(f"{out} holds {strange[0]}, which is no page of the course: move it away")
-    shutil.rmtree(out, ignore_errors=True)
-    (out / "figures").mkdir(parents=True)
+    if names is None:
+        shutil.rmtree(out, ignore_errors=True)
+    (out / "figures").mkdir(parents=True, exist_ok=True)
     pages = []
     for source in running.sources():
+        if names is not None and source.stem not in names:
+            continue
+        for figure in (out / "figures").glob(f"{source.stem[:2]}-*"):
+            figure.unlink()
         text = page(nbformat.read(executed / source.name, 4), out / "figures", source.stem[:2])
         made = MADE_FROM.format(name=source.name, digest=digest(source))
         pages.append(out / f"{short(source.stem)}.md")
@@ -161,8 +168,13 @@ def _figure(png: str, alt: str, width: str | None, figures: Path, number: str) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write docs/read: the course with its results.")
+    known = [path.stem for path in running.sources()]
+    parser.add_argument("names", nargs="*", metavar="NAME", help="notebooks, as 03_first_run; default: all")
     parser.add_argument("--older", action="store_true", help="only list pages older than their notebook")
-    if parser.parse_args().older:
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(known):
+        parser.error(f"there is no notebook {unknown.pop()!r}: {', '.join(known)}")
+    if options.older:
         stale = older()
         print(
             f"docs/read: older than their notebooks: {', '.join(stale)} (make read)"
@@ -170,7 +182,8 @@ def main() -> int:
             else "docs/read: all new"
         )
         return 0
-    pages = write(running.executed())
+    names = options.names or None
+    pages = write(running.executed(names), names=names)
     size = sum(file.stat().st_size for file in OUT.rglob("*") if file.is_file())
     print(f"{len(pages)} pages in {OUT}, {size / 1e6:.1f} MB")
     return 0
