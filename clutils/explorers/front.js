@@ -131,8 +131,8 @@ const few = (n) => ["no", "one", "two", "three", "all four"][n], EVEN = 1.75 * (
 function clause(of, step) { // what this loss has done, in words that the angles bear out
   const was = of.seen[0].groups, { groups, gap, alignment } = of.now(step), who = `the ${of.word} loss`, even = gap < EVEN;
   const spread = even ? " and spread the images evenly" : "";
-  if (was && !groups) return `${who} has torn the classes apart${spread}`;
-  if (groups < was) return `${who} has torn ${few(was - groups)} of the classes apart${spread}`;
+  if (was && !groups) return `${who} has spread the images ${even ? "evenly" : "out"}: no class stands apart any more`;
+  if (groups < was) return `${who} has spread out ${few(was - groups)} of the classes, which no longer ${was - groups === 1 ? "stands" : "stand"} apart${spread}`;
   if (groups > was) return `${who} has set ${few(groups)} ${groups === 1 ? "class" : "classes"} apart from the others${spread}`;
   const all = was === CLASSES, end = even ? " and has spread the images evenly" : all ? ", in four crowds" : "";
   if (was) return `${who} keeps ${all ? "" : few(was) + " of "}the classes together${end}`;
@@ -175,8 +175,8 @@ function say() {
   if ($("figures").textContent !== numbers) $("figures").textContent = numbers;
   const done = step >= STEPS && one.path.length > STEPS, { even, together, score } = one.now(step);
   if (done && hero.touched && hero.begin === PLAIN) hero.best = hero.best?.score >= score ? hero.best : { score, tau: one.tau };
-  $("score").textContent = done ? String(score) : "…";
-  $("parts").textContent = done ? `even ${percent(even)} × together ${percent(together)}` : "counted at the last step";
+  $("score").textContent = String(score);
+  $("parts").textContent = `${done ? "" : "so far "}even ${percent(even)} × together ${percent(together)}`;
   $("best").textContent = hero.best ? `your best: ${hero.best.score} at τ = ${number(hero.best.tau)}` : "move τ to begin";
 }
 
