@@ -64,6 +64,7 @@ SYMMETRIC = exercise(
         "t as the scale": lambda u, v, t: _both(u, v, t) / 2,
         "t as τ": lambda u, v, t: _both(u, v, 1 / t.exp()) / 2,
         "the scale detached": lambda u, v, t: _both(u, v, t.detach().exp()) / 2,
+        "normalised again": lambda u, v, t: _both(F.normalize(u, dim=1), F.normalize(v, dim=1), t.exp()) / 2,
         "summed over the batch": lambda u, v, t: _both(u, v, t.exp()) / 2 * len(u),
     },
     cases=_embedded,
