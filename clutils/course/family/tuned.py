@@ -219,7 +219,7 @@ def tuned_figure() -> Figure:
         if name == MISPAIRED:  # so far below that its marks would hide the others' differences
             lost = 100 * statistics.fmean(gaps(name).values() or [float("nan")])
             at = right.get_yaxis_transform()
-            right.text(0.5, row, f"{lost:+.1f} points, not drawn", transform=at, ha="center", va="center")
+            right.text(0.97, row, f"{lost:+.1f} points, not drawn", transform=at, ha="right", va="center")
             continue
         for value in gaps(name).values():
             right.plot(100 * value, row, "|", color=style.GREY)
