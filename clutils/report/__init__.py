@@ -69,9 +69,8 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        return page.page(
-            [self], [_panel(*of, self.examination) for of in screen.panels(self.diagnosis).items()]
-        )
+        panels = screen.panels(self.examination, self.diagnosis)
+        return page.page([self], [_panel(*of, self.examination) for of in panels.items()])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""

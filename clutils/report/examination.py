@@ -90,6 +90,7 @@ def examine(
     n["pixels"] = min(judged.images.shape[-2:])
     n["plain_normalisations"] = _plain(opened.encoder)
     n |= preprocessing.first_layer(prepared, torch.cat(seen), unknown)
+    statistics = n.pop("statistics", {})
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:
         n["uniformity"] = measures.uniformity(z)
@@ -104,6 +105,7 @@ def examine(
     raw = measures.raw_inputs(judged)
     found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
     found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
+    found.statistics = statistics
     if _labelled(found):
         n |= _classes(found, lent.images) | _table(found, fresh)
     if fresh:

@@ -117,6 +117,8 @@ class Examination:
     - each: name -> what the mean of a number is of, a value a test image
     - head_views: two views after the head; fresh_views: by the same network with fresh weights
     - facts: where the page comes from (`provenance.facts`)
+    - statistics: mean and variance, (channels,) each, at the first batch normalisation: "in the file", "in
+      training" (those without their start), "as fed", and by each usual normalisation
     """
 
     judged: ImageSet
@@ -135,6 +137,7 @@ class Examination:
     fresh_views: tuple[Tensor, Tensor] | None = None
     each: dict[str, Tensor] = field(default_factory=dict)
     tsne: np.ndarray | None = None
+    statistics: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     @property
     def numbers(self) -> dict[str, float]:

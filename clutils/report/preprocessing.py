@@ -133,7 +133,7 @@ def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> di
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
     for each usual normalisation; batches_seen: by its count, or else, where that is far nearer, by what is
-    left of its start.
+    left of its start; statistics: as in `Examination`.
     """
     layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
@@ -150,10 +150,11 @@ def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> di
         return {"never_trained": fresh and not moved}
     each = _met_with_each(prepared, first, seen)
     remembered, batches = _without_start(first, counted, each)
-    found: dict[str, Any] = {
-        "batches_seen": batches,
-        "input_gap": gap(met(prepared, first, seen), remembered),
-    }
+    fed = met(prepared, first, seen)
+    stored = first.running_mean.double(), first.running_var.double()
+    own = {"in the file": stored, "in training": remembered, "as fed": fed}
+    found: dict[str, Any] = {"batches_seen": batches, "input_gap": gap(fed, remembered)}
+    found["statistics"] = {name: (mean.cpu(), var.cpu()) for name, (mean, var) in (own | each).items()}
     return found | {"input_gaps": {name: gap(one, remembered) for name, one in each.items()}}
 
 

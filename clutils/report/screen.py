@@ -17,9 +17,24 @@ from torch import Tensor, nn
 from clutils import anatomy, maps, measures, similarities
 from clutils.figures import axes_for, describe, new, pictures, style, training
 from clutils.figures import maps as map_figures
-from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, TEMPERATURE, UNKNOWN, Diagnosis, one_point
+from clutils.report import preprocessing
+from clutils.report.diagnosis import (
+    BROKEN,
+    CONSTANT,
+    FED,
+    GOOD,
+    HALF,
+    LOOK,
+    NEXT,
+    TEMPERATURE,
+    UNKNOWN,
+    Diagnosis,
+    fed_wrongly,
+    one_point,
+)
 from clutils.report.examination import COMPARED
 from clutils.report.facts import Examination, Facts
+from clutils.report.preprocessing import SETTLED, Moments
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
 TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognised
@@ -27,6 +42,7 @@ NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw p
 SHOWN = 6  # images whose neighbours are shown
 LISTED = 10  # classes that a legend names
 USUAL = 0.2  # τ that the push is compared with
+CHANNELS = 24  # of a batch normalisation, that are drawn
 LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
     GOOD: ("✓", style.GREEN),
     LOOK: ("◐", "#8A5A00"),
@@ -58,7 +74,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
         figure.text(0.73, 0.982 - 0.024 * y, name, **at)
         for x, cell in enumerate(cells):
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
-    for k, (name, panel) in enumerate(panels(diagnosis).items()):
+    for k, (name, panel) in enumerate(panels(found, diagnosis).items()):
         (bottom, high), left = ((0.455, 0.32), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, high)))
         top = bottom + high + 0.069
@@ -226,6 +242,52 @@ def push(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     return describe(ax, f"Cumulative push by rank. {reading}"), reading
 
 
+@style.in_course_style
+def statistics(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """Mean and standard deviation of each channel: stored by the first batch normalisation, and as fed."""
+    ax = axes_for(ax, *SIZE)
+    f, usual = found.found, preprocessing.closest(found.found.input_gaps)[:1]
+    wrong = fed_wrongly(f) is not None
+    stored = "in training" if wrong else "in the file"
+    names = {stored: stored, "as fed": "as fed"}
+    if wrong and usual and f.input_gaps[usual[0]] <= preprocessing.NEAR:
+        names[usual[0]] = f"--mean {usual[0]}"
+    moments = {name: found.statistics[name] for name in names}
+    order = moments[stored][0].argsort()
+    shown = order[torch.linspace(0, len(order) - 1, min(len(order), CHANNELS)).round().long()]
+    for k, (name, color) in enumerate(zip(names, (style.GREY, style.VERMILLION, style.BLUE), strict=False)):
+        mean, deviation = moments[name][0][shown], moments[name][1][shown].clamp(min=0).sqrt()
+        at = torch.arange(len(shown)) + 0.27 * (k - (len(names) - 1) / 2)
+        ax.vlines(at, mean - deviation, mean + deviation, color, linewidth=1.4, alpha=0.7)
+        ax.plot(at, mean, "os^"[k], color=color, markersize=2.8, label=names[name])
+    ax.set(xticks=[], ylabel="mean ± std")
+    part = "" if len(shown) == len(order) else f"{len(shown)} of "
+    ax.set_xlabel(f"{part}{len(order)} channels, sorted by the mean {stored}")
+    ax.set_xlim(-0.8, 1.3 * len(shown))
+    ax.legend(loc="center right", fontsize=8.5, handlelength=0.8, labelcolor="linecolor")
+    if not wrong and (f.batches_seen or SETTLED) < SETTLED:
+        left = preprocessing.KEPT ** (f.batches_seen or 0)
+        reading = f"After {f.batches_seen} batches, {left:.0%} of what the file stores is its start: mean 0, "
+        reading += "variance 1."
+    else:
+        apart, wide = _off(moments["as fed"], moments[stored])
+        reading = f"As fed, a channel's mean is {apart} standard deviations from that {stored}, and its "
+        reading += f"standard deviation {wide} times as large (medians)"
+        for name in [*names][2:]:
+            apart, wide = _off(moments[name], moments[stored])
+            reading += f"; with {names[name]}, {apart} and {wide}"
+        reading += "."
+    return describe(ax, f"Mean and standard deviation by channel. {reading}"), reading
+
+
+def _off(fed: Moments, stored: Moments) -> tuple[str, str]:
+    """Distance of the means in stored standard deviations, and ratio of the deviations: medians."""
+    (mean, var), (old_mean, old_var) = fed, (stored[0], stored[1].clamp(min=1e-12))
+    found = ((mean - old_mean).abs() / old_var.sqrt()).median(), (var / old_var).sqrt().median()
+    apart, wide = (f"{value:,.{2 if value < 10 else 0}f}" for value in found)
+    return apart, wide
+
+
 PANELS: dict[str, Panel] = {
     "Nearest neighbours": near_pictures,
     "Positives and negatives": similarity,
@@ -234,11 +296,16 @@ PANELS: dict[str, Panel] = {
 }
 
 
-def panels(diagnosis: Diagnosis) -> dict[str, Panel]:
-    """Panels by name; where τ is at fault, the last one shows the push."""
-    if diagnosis.name != TEMPERATURE:
+def panels(found: Examination, diagnosis: Diagnosis) -> dict[str, Panel]:
+    """Panels by name; the last one shows what is at fault: τ, how images are fed, or too few batches."""
+    few = diagnosis.name == HALF and (found.found.batches_seen or SETTLED) < SETTLED
+    if diagnosis.name == TEMPERATURE:
+        last: dict[str, Panel] = {"Push on the negatives": push}
+    elif found.statistics and (diagnosis.name == FED or few or diagnosis.next.startswith(NEXT[FED])):
+        last = {"First batch normalisation": statistics}
+    else:
         return PANELS
-    return {n: p for n, p in PANELS.items() if p is not spectra} | {"Push on the negatives": push}
+    return {name: panel for name, panel in PANELS.items() if panel is not spectra} | last
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:

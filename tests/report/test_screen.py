@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from clutils import checkpoints, data, encoders, figures, measures, report
+from clutils import checkpoints, data, encoders, figures, losses, measures, report, training, views
 from clutils.figures import png
 from clutils.report import BROKEN, UNKNOWN, Unfit, examination, preprocessing, screen, standard
 from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
@@ -316,10 +316,78 @@ def test_a_head_whose_vectors_have_no_length_has_collapsed(case, few):
 @pytest.mark.parametrize(("name", "least", "most"), [("too hot", 0.1, 0.13), ("too cold", 0.97, 1.001)])
 def test_a_temperature_at_fault_is_drawn_as_the_push_by_rank(name, least, most):
     found = ailing.checked(name)
-    assert "Push on the negatives" in found.html() and "Spectrum" not in screen.panels(found.diagnosis)
+    assert "Push on the negatives" in found.html() and "Spectrum" not in screen.panels(
+        found.examination, found.diagnosis
+    )
     ax, reading = screen.push(found.examination)
     own, usual = (line.get_ydata() for line in ax.lines)
     K = found.examination.found.negatives
     assert len(own) == K and own[-1] == pytest.approx(1, abs=1e-5) and (np.diff(own) >= 0).all()
     assert least <= own[K // 10 - 1] <= most and f"receives {own[K // 10 - 1]:.0%} of the push" in reading
     assert own[K // 10 - 1] != usual[K // 10 - 1]
+
+
+LAYER = "First batch normalisation"
+
+
+def _last(found: report.Report) -> str:
+    return [*screen.panels(found.examination, found.diagnosis)][-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["normalised, and should not be", "not normalised, and should be", "0 to 255"]
+)
+def test_how_images_are_fed_is_drawn_channel_by_channel(name):
+    found, encoder = ailing.checked(name), ailing.cases()[name]().opened.encoder
+    assert _last(found) == LAYER and f"<h2>{LAYER}</h2>" in found.html()
+    ax, reading = screen.statistics(found.examination)
+    stored, fed, mended = (line.get_ydata() for line in ax.lines)
+    assert np.allclose(stored, encoder.normalisations[0].running_mean.sort().values, atol=1e-3)
+    assert abs(mended - stored).max() < 0.4 * abs(fed - stored).max()
+    assert f"with --mean {found.diagnosis.mean}, 0." in reading and "e+" not in reading
+
+
+def test_what_is_drawn_as_fed_is_what_the_layer_is_given():
+    found, encoder = ailing.checked("0 to 255").examination, ailing.opened(ailing.trained()).encoder
+    seen = torch.cat(views.pair(found.judged.subset(slice(0, preprocessing.VIEWED)).images, 0))
+    given = []
+    encoder.normalisations[0].register_forward_hook(lambda layer, takes, gives: given.append(takes[0]))
+    encoder(seen[: preprocessing.VIEWED] * 255)
+    fed = [line.get_ydata() for line in screen.statistics(found)[0].lines][1]
+    order = encoder.normalisations[0].running_mean.argsort()
+    assert np.allclose(fed, given[0].detach().mean((0, 2, 3))[order], rtol=1e-3, atol=0.05)
+
+
+def test_one_channel_whose_statistics_differ_stands_out_to_its_side(case):
+    for sign in (1, -1):
+        other = ailing.changed(
+            case.opened, lambda net, by=sign: net.normalisations[0].running_mean[5].add_(9 * by)
+        )
+        found = report.check(other, (case.gallery, case.judged), quick=True, mean="none")
+        assert found.diagnosis.name == FED and not found.diagnosis.mean and _last(found) == LAYER
+        stored, fed = (line.get_ydata() for line in screen.statistics(found.examination)[0].lines)
+        assert np.allclose(np.sort(stored - fed)[::-sign], [9 * sign, *[0] * 15], atol=0.3)
+        assert abs(stored - fed).argmax() == (15 if sign > 0 else 0)
+
+
+def test_statistics_after_few_batches_are_drawn_nearer_to_their_start():
+    given = {"steps": 4, "batch_size": 128, "seed": 3, "precision": "float32"}
+    run = training.Run(data=ailing.pictures()[0], loss=losses.NTXent(0.2), **given).finish(progress=False)
+    found = report.check(ailing.opened(run), ailing.pictures(), quick=True)
+    assert found.diagnosis.name == HALF and _last(found) == LAYER
+    ax, reading = screen.statistics(found.examination)
+    assert reading == "After 4 batches, 66% of what the file stores is its start: mean 0, variance 1."
+    stored, fed = (line.get_ydata() for line in ax.lines)
+    assert np.corrcoef(stored, fed)[0, 1] > 0.9 and 0.2 < np.polyfit(fed, stored, 1)[0] < 0.5
+
+
+@pytest.mark.parametrize("name", ["healthy", "labels shuffled, 0", "collapsed"])
+def test_where_images_are_fed_as_in_training_the_spectrum_is_drawn(name):
+    found = ailing.checked(name)
+    assert found.examination.statistics and _last(found) == "Spectrum"
+
+
+def test_without_batch_normalisation_no_place_is_kept_for_its_statistics(few):
+    found = report.check(nn.Sequential(nn.Flatten(), nn.Linear(192, 16)), few, quick=True)
+    assert _last(found) == "Spectrum" and not found.examination.statistics
+    assert screen.panels(found.examination, dataclasses.replace(found.diagnosis, name=FED)) is screen.PANELS
