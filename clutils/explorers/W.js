@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
 import { Chart, bar, begin, dragged, explore, mark, named, settingsOf } from "./shell.js";
-import { equals, number, percent, put, svg } from "./tools.js";
+import { equals, number, percent, put, svg, tint } from "./tools.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
 const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));
@@ -70,10 +70,11 @@ function build(app) {
   const made = (options) => {
     const chart = new Chart(app.stage, { height: 280, ...options });
     const parts = { chart, all: {}, limit: chart.line("dots"), two: chart.line("two"), one: chart.line("one") };
+    parts.ramp = svg("linearGradient", { id: `ramp${options.x.label}`, gradientUnits: "userSpaceOnUse", y1: 0, y2: 0 }, chart.root);
+    [0.02, 0.2, 2].forEach((t, k) => svg("stop", { offset: k / 2, style: `stop-color: ${tint(t)}` }, parts.ramp)); // as `warm` has it
     for (const [name, { title }] of Object.entries(app.data.losses)) // a pointer that rests on one reads its name
       svg("title", {}, (parts.all[name] = chart.line("all")), title);
     parts.turn = svg("path", { fill: "var(--ink)" }, chart.inside);
-    parts.other = svg("path", { class: "there" }, chart.inside);
     parts.here = svg("path", { class: "here" }, chart.inside);
     parts.names = svg("g", {}, chart.root);
     return parts;
@@ -164,6 +165,12 @@ function draw(app) {
     const two = state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point);
     put(parts.one, chart.trace(xs, one));
     put(parts.two, two ? chart.trace(xs, two) : "");
+    if (point === atT) [0.02, 2].forEach((t, k) => parts.ramp.setAttribute(`x${k + 1}`, chart.X(t)));
+    for (const menu of ["one", "two"]) { // cold to hot along τ, elsewhere the colour of the loss's own τ
+      const t = state[menu === "one" ? "temperature" : "beside_temperature"];
+      parts[menu].style.stroke = t > 0 && point === atT ? "url(#rampτ)" : tint(t);
+    }
+    parts.here.style.fill = tint(state.temperature);
     const few = xs.filter((_, k) => k % coarse === 0);
     for (const [name, path] of Object.entries(parts.all)) {
       const p = Object.fromEntries(data.losses[name].settings.map((c) => [c.name, c.default === "inf" ? Infinity : c.default]));
@@ -194,7 +201,7 @@ function draw(app) {
   // who is asked for the K of a gate half open finds it first
   const half = Math.abs(found.gate - 0.5) < 0.06 && state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
   put(app.many.turn, half > 1 && half < MOST ? mark(4, app.many.chart.X(half), app.many.chart.Y(0.5) - 8, 6) : "");
-  const { right } = app.warm.chart.box, note = (k, menu) => svg("text", { x: right - 8, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: var(--${["blue", "red"][k]})` },
+  const { right } = app.warm.chart.box, note = (k, menu) => svg("text", { x: right - 8, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: ${tint(state[["temperature", "beside_temperature"][k]])}` },
     app.warm.names, `${"━╌"[k]} ${right < 320 ? named(app, menu).split(", ").slice(0, 2).join(", ") : named(app, menu)}`);
   note(0, "loss");
   if (state.beside !== "none") note(1, "beside");

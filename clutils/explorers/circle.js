@@ -1,7 +1,7 @@
 import { compare } from "./losses.js";
 import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
 import { Chart, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { html, number, put, svg } from "./tools.js";
+import { html, number, put, svg, tint } from "./tools.js";
 
 const R = 124, MIDDLE = 170, UP = 152;
 
@@ -19,7 +19,7 @@ class Lane { // one loss, and where it takes the points
     const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", class: "drag", tabindex: 0,
       "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
     this.sub = html("div", { className: "caption soft" }, this.figure);
-    svg("circle", { cx: MIDDLE, cy: UP, r: R, fill: "none", class: "grid" }, root);
+    this.ring = svg("circle", { cx: MIDDLE, cy: UP, r: R, class: "line" }, root);
     const path = (look) => svg("path", look, root);
     this.trails = path({ class: "line all" });
     this.ties = path({ class: "line ink thin" });
@@ -27,7 +27,7 @@ class Lane { // one loss, and where it takes the points
     this.push = path({ class: "line two", style: "stroke-dasharray: none" });
     this.points = COLOURS.flatMap((c) => [
       path({ fill: "var(--paper)", stroke: c, "stroke-width": 2 }), path({ fill: c, stroke: "var(--paper)", "stroke-width": 0.8 })]);
-    this.ring = path({ class: "line ink thin" });
+    this.held = path({ class: "line ink thin" });
     const touched = (e) => {
       const [x, y] = spot(root, e);
       return [x - MIDDLE, UP - y];
@@ -70,6 +70,7 @@ class Lane { // one loss, and where it takes the points
       app.refresh();
     };
   }
+  colour(app) { return tint(settingsOf(app, this.menu).temperature); }
   angles(app) { return this.path[Math.min(now(app), this.path.length - 1)]; }
   move(app, to) { // from here on both losses start
     const now = this.angles(app).slice();
@@ -120,15 +121,17 @@ class Lane { // one loss, and where it takes the points
     }).join("");
     put(this.pull, app.state.forces ? arrows(pulled, 1.09) : "");
     put(this.push, app.state.forces ? arrows(pushed, 1.17) : "");
-    put(this.ring, this.chosen === undefined || this.chosen >= 2 * N ? "" : mark(0, ...at(now[this.chosen]), 11));
-    const title = named(app, this.menu);
-    this.title.textContent = title;
+    put(this.held, this.chosen === undefined || this.chosen >= 2 * N ? "" : mark(0, ...at(now[this.chosen]), 11));
+    const title = named(app, this.menu), colour = this.colour(app);
+    this.ring.style.stroke = this.title.style.color = colour;
+    this.title.textContent = `${this.menu === "loss" ? "━" : "╌"} ${title}`;
     const { gap } = this.seen[step];
     this.sub.textContent = `loss ${number(value, 4)}, widest gap ${number(gap, 3)}° (even: ${number(360 / N, 3)}°)`;
     this.root.setAttribute("aria-label", `${title}, step ${step}: ${2 * N} points on a circle, ${this.sub.textContent}`);
   }
 }
-const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive", "grey"].map((c) => `var(--${c})`);
+const COLOURS = ["green", "purple", "orange", "grey", "sky", "olive", "red", "blue"] // blue and red last: a temperature has them
+  .map((c) => `var(--${c})`);
 const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "uniformity (low: even)"],
   ["tolerance", "tolerance (classes together)"]];
 
@@ -192,7 +195,10 @@ function draw(app) {
     chart.root.style.display = all.length ? "" : "none"; // pictures of classes of their own have no tolerance
     chart.axes({ low: 0, high: Math.max(40, Math.ceil(step / 40) * 40), label: "" }, { low, high: high > low ? high : low + 1 });
     const steps = Array.from({ length: step + 1 }, (_, k) => k);
-    lines.forEach((line, k) => put(line, lanes[k] ? chart.trace(steps, steps.map((f) => lanes[k].seen[f][key])) : ""));
+    lines.forEach((line, k) => {
+      put(line, lanes[k] ? chart.trace(steps, steps.map((f) => lanes[k].seen[f][key])) : "");
+      if (lanes[k]) line.style.stroke = lanes[k].colour(app);
+    });
     chart.say(`${lanes.map((lane) => number(lane.seen[step][key])).join(", beside it ")} at step ${step}`);
     put(here, `M${chart.X(step)} ${chart.box.top}V${chart.box.bottom}`);
   }

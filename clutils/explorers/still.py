@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from clutils import anatomy, figures, losses
@@ -76,8 +77,10 @@ def _w(state: Mapping[str, Any]) -> Figure:
     pull, push = anatomy.forces(loss, s, n)
     figure, (left, right) = figures.new(7.6, 2.9, columns=2)
     with style.course():
-        left.plot(temperatures, gates, color=style.BLUE)
-        left.set(xscale="log", xlabel="temperature τ", ylabel="W, the gate", ylim=(0, 1.04))
+        ends = torch.stack([temperatures, gates], dim=1).unfold(0, 2, 1).mT.numpy()  # (59, 2, 2)
+        shades = [style.temperature(float(t)) for t in temperatures[1:]]
+        left.add_collection(LineCollection(ends, colors=shades, linewidths=2))
+        left.set(xscale="log", xlim=(0.02, 20), xlabel="temperature τ", ylabel="W, the gate", ylim=(0, 1.04))
         edges = torch.linspace(-1, 1, BARS + 1)
         place = ((n[0] + 1) / 2 * BARS).long().clamp(0, BARS - 1)
         for weights, sign, colour in (
@@ -95,7 +98,7 @@ def _w(state: Mapping[str, Any]) -> Figure:
         W = float(anatomy.gradient_scale(s, n, here))
         said = f"W is {W:.3g} at τ = {here:g}. "
         with style.course():
-            left.plot([here], [W], "o", color=style.BLUE)
+            left.plot([here], [W], "o", color=style.temperature(here), markersize=8)
     text = (
         f"{_titled(loss)}: one positive at {state['positive']:g} and {state['count']:,} negatives, mean "
         f"{float(n.mean()):.2f}, hardest {float(n.max()):.2f}. {said}The pull on the positive is "
@@ -143,12 +146,14 @@ def _circle(state: Mapping[str, Any]) -> Figure:
     figure, ax = figures.new(3.4, 3.6)
     with style.course():
         around = torch.linspace(0, TURN, 200)
-        ax.plot(around.cos(), around.sin(), color=style.GREY, linewidth=1, linestyle="-")
+        tau = getattr(loss, "temperature", None)
+        hue = style.GREY if tau is None else style.temperature(tau)
+        ax.plot(around.cos(), around.sin(), color=hue, linewidth=2, linestyle="-")
         for a, b in zip(places[:N], places[N:], strict=True):
             x, y = [math.cos(a), math.cos(b)], [math.sin(a), math.sin(b)]
             ax.plot(x, y, color=style.BLACK, linewidth=1, linestyle="-")
-            ax.plot(x[:1], y[:1], "o", color=style.BLUE)
-            ax.plot(x[1:], y[1:], "o", color=style.BLUE, fillstyle="none")
+            ax.plot(x[:1], y[:1], "o", color=style.INK)
+            ax.plot(x[1:], y[1:], "o", color=style.INK, fillstyle="none")
         ax.set(aspect="equal", xticks=[], yticks=[], title=f"{_titled(loss)}: the start")
         ax.axis("off")
     around_ = sorted(angle % TURN for angle in places[:N])

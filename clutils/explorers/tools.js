@@ -63,3 +63,5 @@ export function warm(tau) {
   const f = Math.min(Math.max((Math.log10(tau) + 1.7) / 2, 0), 1) * 2, k = Math.min(Math.floor(f), 1);
   return `rgb(${RAMP[k].map((v, c) => Math.round(v + (f - k) * (RAMP[k + 1][c] - v))).join(", ")})`;
 }
+// of a line: brighter on a dark page, and grey where a loss has no temperature
+export const tint = (tau) => (tau > 0 ? `color-mix(in srgb, ${warm(tau)}, var(--ink) var(--lift))` : "var(--soft)");

@@ -229,12 +229,11 @@ def push(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     negatives = similarities.two_views(first, second).negatives
     tau, tenth = found.found.temperature or USUAL, negatives.shape[1] // 10
     parts = []
-    for at, look in zip((tau, USUAL), style.series(2, ordered=False), strict=True):
+    for at, line in ((tau, "-"), (USUAL, "--")):
         shares = anatomy.hardness_weights(negatives, at).sort(dim=1, descending=True).values.mean(dim=0)
         parts.append(shares[:tenth].sum().item())
-        ax.plot(
-            range(1, len(shares) + 1), shares.cumsum(dim=0), label=f"τ = {at:g}", **(look | {"marker": ""})
-        )
+        look = {"color": style.temperature(at), "linestyle": line, "marker": ""}
+        ax.plot(range(1, len(shares) + 1), shares.cumsum(dim=0), label=f"τ = {at:g}", **look)
     ax.set(ylim=(0, 1.03), xlabel="negatives, hardest first", ylabel="share of the push")
     ax.legend(loc="lower right", fontsize=8.5)
     reading = f"The hardest tenth of {negatives.shape[1]} negatives receives {parts[0]:.0%} of the push; at "

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from clutils import anatomy, data, figures, losses, measures
 from clutils.course import records, toys
@@ -45,7 +46,10 @@ def test_results_are_drawn_run_by_run_with_their_mean():
     )
     ax = temperature.by_temperature(table, "knn", "kNN accuracy")
     assert line(ax, "mean")[1].tolist() == pytest.approx([0.85, 0.65])
-    assert line(ax, "seed 1")[1].tolist() == [0.9, 0.7]
+    assert ax.collections[1].get_offsets().tolist() == [[0.1, 0.9], [1.0, 0.7]], "of seed 1"
+    assert [to_hex(hue) for hue in ax.collections[1].get_edgecolors()] == [
+        figures.style.temperature(t) for t in (0.1, 1.0)
+    ]
     assert "0.85 at 0.1, 0.65 at 1" in figures.alt(ax)
 
 

@@ -11,10 +11,12 @@ from urllib.parse import urlencode
 
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 from playwright.sync_api import expect
 
 from clutils import anatomy, explorers, losses
 from clutils.explorers import controls, pages, still
+from clutils.figures import style
 from tests.explorers.conftest import APP
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
@@ -335,6 +337,22 @@ def test_text_and_lines_stand_out_and_two_lines_differ_without_colour(opening, s
     assert contrast(paper, ink) > 10 and contrast(paper, soft) > 4.5
     assert min(contrast(paper, line) for line in lines) > 3  # WCAG 1.4.11
     assert dash[0] == "none" and dash[1] != "none"
+
+
+def test_a_line_has_the_colour_of_its_temperature(opening):
+    stroke = "getComputedStyle(%s).stroke.match(/[0-9.]+/g).map(Number)"
+    with opening("circle", "#temperature=0.05&beside_temperature=1&step=3") as page:
+        for lane, tau in enumerate((0.05, 1.0)):
+            for line in (f"app.lanes[{lane}].ring", f"app.charts[0].lines[{lane}]"):
+                found = page.ask(f"(app) => {stroke % line}")
+                assert found == pytest.approx(to_rgb(style.temperature(tau)), abs=0.003)
+        assert page.ask(f"(app) => {stroke % 'app.lanes[0].pull'}") == [0, 114, 178], (
+            "a role keeps its colour"
+        )
+    with opening("W", "#temperature=0.05") as page:
+        assert page.ask(f"(app) => {stroke % 'app.many.one'}") == pytest.approx(
+            to_rgb(style.temperature(0.05)), abs=0.003
+        )
 
 
 def test_each_class_of_points_has_a_shape_of_its_own(opening):

@@ -60,11 +60,18 @@ def _outside(ax: Axes, point: Tensor, text: str, color: str) -> None:
     ax.text(x, y, text, color=color, ha="left" if x > 0 else "right", va=vertical)
 
 
-def outline(ax: Axes, reach: float = 1.28) -> None:
-    """Axes for points on the unit circle: equal scales up to `reach`, the circle itself, no ticks."""
-    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor="#BDBDBD", linewidth=1.2, zorder=1))
+def outline(ax: Axes, reach: float = 1.28, tau: float | None = None) -> Circle:
+    """Axes for points on the unit circle, in the colour of its τ: equal scales up to `reach`, no ticks."""
+    look = (
+        {"edgecolor": "#BDBDBD", "linewidth": 1.2}
+        if tau is None
+        else {"edgecolor": style.temperature(tau), "linewidth": 2}
+    )
+    circle = Circle((0, 0), 1, fill=False, zorder=1, **look)
+    ax.add_patch(circle)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
+    return circle
 
 
 # ---- who is compared with whom -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from matplotlib.axes import Axes
@@ -51,22 +51,29 @@ def effective_negatives(
     )
 
 
+def class_looks(labels: Tensor) -> list[dict[str, Any]]:
+    """Colours and markers of classes, without blue and orange: those are a temperature's."""
+    colours = (style.GREEN, style.PURPLE, style.ORANGE, style.GREY, style.SKY, style.BLACK)
+    return [{"color": colours[k % 6], "marker": style.MARKERS[k % 8]} for k in range(int(labels.max()) + 1)]
+
+
 @style.in_course_style
 def circle(
     z: Tensor,
     labels: Tensor,
     path: Tensor | None = None,
     title: str = "",
+    tau: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Points on the circle, a colour and a marker for each class.
+    """Points on the circle, a colour and a marker for each class; the circle has the colour of its τ.
 
     - z: (N, 2) unit vectors; labels: (N,) whole numbers
     - path: (T, N, 2), how the points came there, drawn inside the circle: oldest nearest its centre
     """
     ax = axes_for(ax, 3.4, 3.4)
-    outline(ax, 1.18)
-    looks = style.series(int(labels.max()) + 1, ordered=False)
+    outline(ax, 1.18, tau)
+    looks = class_looks(labels)
     for label in labels.unique().tolist():
         own, look = labels == label, looks[label]
         if path is not None:
@@ -95,12 +102,10 @@ def by_temperature(
     """
     ax = axes_for(ax, 4.2, 3.6)
     means = table.groupby("temperature")[column].mean()
-    ax.plot(means.index, means, color=style.BLUE, linestyle="-", linewidth=1.5, label="mean")
-    for marker, (seed, rows) in zip(style.MARKERS * 4, table.groupby("seed"), strict=False):
-        ax.plot(
-            rows["temperature"], rows[column], marker=marker, markersize=7, fillstyle="none",
-            linestyle="none", color=style.BLUE, label=f"seed {seed}",
-        )  # fmt: skip
+    ax.plot(means.index, means, color=style.GREY, linestyle="-", linewidth=1.5, zorder=1, label="mean")
+    for marker, (_, rows) in zip(style.MARKERS * 4, table.groupby("seed"), strict=False):
+        hues = rows["temperature"].map(style.temperature)
+        ax.scatter(rows["temperature"], rows[column], marker=marker, s=49, facecolors="none", edgecolors=hues)
     _at_the_temperatures(ax, means.index, label)
     ax.set_title("line: mean; a mark: a seed", fontsize=10)
     spread = ", ".join(f"{value:.3g} at {t:g}" for t, value in means.items())

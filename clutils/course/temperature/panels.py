@@ -9,6 +9,7 @@ from clutils.course import toys
 from clutils.course.panels import Panel, among, player
 from clutils.course.sphere import descent
 from clutils.course.sphere.figures import outline
+from clutils.course.temperature.figures import class_looks
 from clutils.figures import style
 
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0)
@@ -32,19 +33,21 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         pushes[t] = [float(anatomy.push_on_false_negatives(a, b, labels, t).mean()) for a, b in pairs]
     same = (labels[:, None] == labels[None, :]).sum(dim=1).double().mean().item()
     fair = (same - 1) / (len(labels) - 1)  # the share of false negatives among an anchor's, in number
-    looks = style.series(int(labels.max()) + 1, ordered=False)
+    looks = class_looks(labels)
     figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1.35, 1, 1])
     with style.course():
-        outline(ring, 1.18)
+        rim = outline(ring, 1.18, temperatures[0])
         classes = [
             ring.scatter([], [], color=k["color"], marker=k["marker"], s=50, edgecolor="white", zorder=4)
             for k in looks
         ]
-        grey = {"color": "#C9C9C9", "linestyle": "-", "linewidth": 1}
-        others = {t: (plane.plot([], [], **grey)[0], share.plot([], [], **grey)[0]) for t in paths}
+        others = {}
+        for t in paths:  # all temperatures, pale
+            look = {"color": style.temperature(t), "linestyle": "-", "linewidth": 1, "alpha": 0.4}
+            others[t] = (*plane.plot([], [], **look), *share.plot([], [], **look))
         share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
         share.text(1.33 * steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
-        here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
+        here = {"marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
         plain = {"color": style.GREY, "fontsize": 9, "textcoords": "offset points"}
         ends = [  # the names of the coldest and the hottest, beside the ends of their lines
             ax.annotate(f"τ = {t:g}", (0, 0), xytext, ha=ha, va=va, **plain)
@@ -54,9 +57,9 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             )
             for t, (xytext, ha, va) in zip((min(paths), max(paths)), places, strict=True)
         ]
-        (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
+        (trade,) = plane.plot([], [], linestyle="-")
         (trade_here,) = plane.plot([], [], **here)
-        (shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
+        (shares,) = share.plot([], [], linestyle="-")
         (share_here,) = share.plot([], [], **here)
         plane.set(xlabel="uniformity (left: more even)", ylabel="tolerance (up: classes tighter)")
         for axis, of in ((plane.set_xlim, uniformities), (plane.set_ylim, tolerances)):
@@ -71,7 +74,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         figure,
         f"Three charts: {len(labels)} points of {len(looks)} classes on a circle, after the chosen number of "
         "steps at the chosen temperature; their tolerance against their uniformity up to there, other "
-        "temperatures in grey; and the share of the push that falls on the same class.",
+        "temperatures paler; and the share of the push that falls on the same class.",
     )
 
     def update(step: int, temperature: float) -> str:
@@ -86,6 +89,9 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             in_plane = text.axes is plane
             text.set_visible(step > 5)  # before that they would lie on each other
             text.xy = (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
+        for artist in (rim, trade, trade_here, shares, share_here):
+            artist.set_color(style.temperature(temperature))
+        rim.set_fill(False)
         trade.set_data(uniformity[: step + 1], tolerance[: step + 1])
         trade_here.set_data([uniformity[step]], [tolerance[step]])
         shares.set_data(range(step + 1), push[: step + 1])
