@@ -4,11 +4,14 @@ import contextlib
 import glob
 import io
 import os
+import posixpath
+import re
 import tempfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 SIGN = b"clutils"  # in every page, table and image that the package writes
@@ -74,17 +77,47 @@ def _signed(path: Path) -> bool:
         return SIGN in file.read(ENDS + len(SIGN))
 
 
-def demand_one_reading(archive: zipfile.ZipFile, most: float) -> None:
-    """Raise ValueError on an .npz whose arrays unpack to more bytes than that, or of which two have one name.
+def arrays(path: str | Path, most: float) -> dict[str, Any]:
+    """Arrays of an .npz file by name. Raises ValueError on any other file, and as `demand_one_reading`."""
+    import numpy as np
 
-    Of two entries `x.npy`, or `x` and `X.npy`, readers take different ones.
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                demand_one_reading(archive, most)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as found:
+                return dict(found)
+        except Exception as error:  # a broken file makes NumPy raise nearly anything
+            raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
+
+
+def demand_one_reading(archive: zipfile.ZipFile, most: float) -> None:
+    """Raise ValueError on an .npz that readers would read differently, or that unpacks to more bytes.
+
+    Of two entries `x.npy`, or `x` and `./X.npy`, readers take different ones.
     """
     entries = archive.infolist()
-    names = [entry.filename.lower().removesuffix(".npy") for entry in entries]
+    if not has_one_directory(archive):
+        raise ValueError("it is two archives in one")
+    plain = (posixpath.normpath(entry.filename.replace("\\", "/")).lower() for entry in entries)
+    names = [re.sub(r"(\.npy)+$", "", name) for name in plain]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"two arrays in it are called {printable(twice[0])[:80]!r}")
     if (size := sum(entry.file_size for entry in entries)) > most:
         raise ValueError(f"its arrays unpack to {size:,} bytes, and {most:,.0f} are the most")
+
+
+def has_one_directory(archive: zipfile.ZipFile) -> bool:
+    """True where an archive begins with the file, and has its directory where its end record says.
+
+    Python takes the directory that ends at the end record, others the one at the offset in that record, or
+    what comes first.
+    """
+    stated = zipfile._EndRecData(archive.fp)  # type: ignore[attr-defined]
+    begins = min((entry.header_offset for entry in archive.infolist()), default=0)
+    at = archive.start_dir
+    return stated is not None and begins == 0 and at == stated[zipfile._ECD_OFFSET]  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import io
 import os
+import struct
 import warnings
 import zipfile
 
@@ -66,10 +67,23 @@ def two_readings(path, entries):
     return path
 
 
+def refused(path, why):
+    """Every reader of an .npz refuses it in one line, and a set that was kept is fetched anew."""
+    for read in (lambda p: data.load(f"vectors:array:{p}"), noise_maps.load, saved._map):
+        with pytest.raises(ValueError, match=rf"own\.npz.*{why}") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+    assert data.vectors._kept(path) is None
+
+
 TWICE = {
     "the same name": ["vectors.npy", "vectors.npy"],
     "another case": ["vectors.npy", "VECTORS.npy"],
     "without its suffix": ["vectors", "vectors.npy"],
+    "its suffix twice": ["vectors.npy", "vectors.npy.npy"],
+    "in the same folder, otherwise said": ["vectors.npy", "./vectors.npy"],
+    "through another folder": ["vectors.npy", "a/../vectors.npy"],
+    "cut short at a zero": ["vectors.npy", "vectors.npy\0x"],
 }
 
 
@@ -77,9 +91,60 @@ TWICE = {
 def test_arrays_that_two_readers_would_find_differently_are_refused(tmp_path, names):
     rows = np.zeros((4, 2)), np.ones((4, 2))
     path = two_readings(tmp_path / "own.npz", zip(names, rows, strict=True))
-    for read in (lambda p: data.load(f"vectors:array:{p}"), noise_maps.load, saved._map):
-        with pytest.raises(ValueError, match=r"own\.npz.*two arrays in it are called 'vectors'"):
-            read(path)
+    refused(path, "two arrays in it are called 'vectors'")
+
+
+def other_directory(whole):
+    """The directory twice: Python takes the second, a reader that goes by the end record the first."""
+    end = whole.rindex(b"PK\x05\x06")
+    (start,) = struct.unpack("<I", whole[end + 16 : end + 20])
+    return whole[:end] + whole[start:end] + whole[end:]
+
+
+def other_archive(whole):
+    """Another archive ahead, whose arrays a reader finds that goes from the first byte on; offsets fit."""
+    end, ahead = whole.rindex(b"PK\x05\x06"), whole[: whole.index(b"PK\x01\x02")]
+    (start,) = struct.unpack("<I", whole[end + 16 : end + 20])
+    directory, far = bytearray(whole[start:end]), struct.pack("<I", len(ahead))
+    directory[42:46], record = far, whole[end : end + 16] + struct.pack("<I", start + len(ahead))
+    return ahead + whole[:start] + bytes(directory) + record + whole[end + 20 :]
+
+
+@pytest.mark.parametrize("change", [other_directory, other_archive, lambda whole: whole + whole])
+def test_arrays_in_two_archives_or_two_directories_are_refused(tmp_path, change):
+    path = two_readings(tmp_path / "own.npz", [("vectors.npy", np.ones((4, 2)))])
+    path.write_bytes(change(path.read_bytes()))
+    refused(path, "two archives in one")
+
+
+NUMBERS = ("vectors", "labels", "positions", "class_names", "step", "steps", "pictures", "scale", "mean")
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ((10**12, b"\0" * 64), "Unable to allocate|EOF: reading array data"),
+        ((10**7, b"\0" * 64), "EOF: reading array data"),
+        ((8, b"\0" * 63), "EOF: reading array data"),
+    ],
+)
+def test_an_array_that_claims_more_than_the_file_holds_is_damage_in_one_line(tmp_path, entry, why):
+    count, body = entry
+    header = io.BytesIO()
+    told = {"descr": "<f8", "fortran_order": False, "shape": (count, 1)}
+    np.lib.format.write_array_header_1_0(header, told)
+    with zipfile.ZipFile(tmp_path / "own.npz", "w") as archive:
+        for name in NUMBERS:
+            archive.writestr(f"{name}.npy", header.getvalue() + body)
+    refused(tmp_path / "own.npz", f"({why})")
+
+
+def test_one_array_alone_is_no_map_and_no_set(tmp_path):
+    np.save(tmp_path / "own.npy", np.ones((4, 2)))
+    for read in (noise_maps.load, saved._map):
+        with pytest.raises(ValueError, match="File is not a zip file"):
+            read(tmp_path / "own.npy")
+    assert data.vectors._kept(tmp_path / "own.npy") is None
 
 
 def test_arrays_that_unpack_to_gigabytes_are_refused_before_they_are(tmp_path, monkeypatch):

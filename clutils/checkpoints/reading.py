@@ -35,7 +35,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import torch
 
-from clutils.files import printable
+from clutils.files import has_one_directory, printable
 
 PROGRAM_BYTES = 16 << 20  # of a header, a zip's directory or one value
 INSTRUCTIONS = 6_000_000  # of a pickle: 6 s to check, 6 s to read; a run's history has 20 to 40 a step
@@ -364,13 +364,9 @@ def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
 
 
 def _refuse_two_readings(archive: zipfile.ZipFile, program: zipfile.ZipInfo, path: Path) -> None:
-    """Raise Refused where torch's reader would find another directory or another pickle in the archive.
-
-    Python takes the directory that ends at the end record, torch the one at the offset that this record has.
-    """
-    stated = zipfile._EndRecData(archive.fp)  # type: ignore[attr-defined]
-    if stated is None or archive.start_dir != stated[zipfile._ECD_OFFSET]:  # type: ignore[attr-defined]
-        raise Refused(f"{path} is a zip archive with two directories, which torch.save never writes")
+    """Raise Refused where torch's reader would find another directory or another pickle in the archive."""
+    if not has_one_directory(archive):
+        raise Refused(f"{path} is a zip archive with two directories, or behind another")
     with path.open("rb") as file:  # by its name torch opens none that is not UTF-8
         seen = torch._C.PyTorchFileReader(file).get_record("data.pkl")
     if seen != archive.read(program):

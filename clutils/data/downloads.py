@@ -102,16 +102,21 @@ def resumed(url: str, target: Path) -> None:
 
 
 def unpack(archive: Path, sizes: dict[str, int], root: Path) -> None:
-    """Unpack these members of a .tar.gz below `root`, each under a passing name until it has its size."""
+    """Unpack these members of a .tar.gz below `root`, each under a passing name until it is whole.
+
+    Raises ValueError on a member of another size, or one that is there twice.
+    """
+    left = dict(sizes)
     with tarfile.open(archive, mode="r|gz", bufsize=BLOCK) as tar:
         for entry in tqdm(tar, desc=f"unpacking {archive.name}", delay=2):
             if entry.name in sizes:
                 path = root / entry.name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 passing = path.with_name(path.name + ".part")
-                packed = tar.extractfile(entry)
-                if packed is None:
-                    raise ValueError(f"{archive.name}: {entry.name} is no plain file")
+                packed, size = tar.extractfile(entry), left.pop(entry.name, None)
+                if packed is None or entry.issparse() or entry.size != size:
+                    what = f"no plain file of {size:,} bytes" if size is not None else "in it twice"
+                    raise ValueError(f"{archive.name}: {entry.name} is {what}")
                 with packed, open(passing, "wb") as file:
                     shutil.copyfileobj(packed, file, BLOCK)
                 os.replace(passing, path)

@@ -8,7 +8,6 @@ recorder.maps.save("maps.npz")                 # the maps as they were learned, 
 from __future__ import annotations
 
 import math
-import zipfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,10 +58,9 @@ def load(path: str | Path) -> NoiseMaps:
     if not Path(path).is_file():
         raise FileNotFoundError(f"noise_maps.load: there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            files.demand_one_reading(file.zip, MOST)
-            parts = {name: file[name] for name in ("steps", "pictures", "scale", "mean")}
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        kept = files.arrays(path, MOST)
+        parts = {name: kept[name] for name in ("steps", "pictures", "scale", "mean")}
+    except (ValueError, KeyError, OSError) as error:
         raise ValueError(f"noise_maps.load: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
     return NoiseMaps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)

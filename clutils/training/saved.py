@@ -380,12 +380,10 @@ def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 def _map(path: Path) -> Map:
     try:
-        with zipfile.ZipFile(path) as archive:
-            files.demand_one_reading(archive, MOST)
-        with np.load(path, allow_pickle=False) as kept:
-            positions, labels = kept["positions"], kept["labels"]
-            names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        kept = files.arrays(path, MOST)
+        positions, labels = kept["positions"], kept["labels"]
+        names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise ValueError(

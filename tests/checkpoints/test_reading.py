@@ -135,11 +135,18 @@ def header(**entry: object) -> bytes:
     return struct.pack("<Q", len(text)) + text + b"\0" * 64
 
 
-def of_two_readings() -> bytes:
+ENTRY = '"convolutions.0.weight": {{"dtype": "{}", "shape": [16], "data_offsets": [{}, {}]}}'
+
+
+def claimed(*entries: str, more: int = 0, body: int = 64) -> bytes:
+    """A file of these entries; more: bytes by which it claims a longer header; body: bytes of tensors."""
+    text = f"{{{', '.join(entries)}}}".encode()
+    return struct.pack("<Q", len(text) + more) + text + b"\0" * body
+
+
+def of_two_readings(zero: str = "0") -> bytes:
     """A header in which one name has two types: the library takes the last one, other readers the first."""
-    entry = '"convolutions.0.weight": {{"dtype": "{}", "shape": [16], "data_offsets": [0, 64]}}'
-    text = f"{{{entry.format('F32')}, {entry.format('I32')}}}".encode()
-    return struct.pack("<Q", len(text)) + text + b"\0" * 64
+    return claimed(ENTRY.format("F32", 0, 64), ENTRY.format("I32", 0, 64).replace("0.w", f"{zero}.w"))
 
 
 def legacy(value: object) -> bytes:
@@ -191,6 +198,10 @@ PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
     ("two entries of the archive have names that differ only in upper and lower case", two_cases),
     ("a zip archive with two directories", two_directories),
+    (
+        "a zip archive with two directories, or behind another",
+        lambda f: saved({"a": 1}) + saved(conv_state()),
+    ),
     ("asks for '(posix|nt).system'", lambda f: saved({"a": Runs(os.system, f"touch {f / CANARY}")})),
     ("asks for 'builtins.exec'", lambda f: saved(Runs(builtins.exec, sing(f)))),
     ("asks for 'builtins.eval'", lambda f: saved({"a": [(1, {"b": Runs(eval, sing(f))})]})),
@@ -277,6 +288,22 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("no .safetensors file", lambda f: header(dtype="F1", shape=[16], data_offsets=[0, 64])),
     ("no .safetensors file", lambda f: header(shape="all")),
     ("'convolutions.0.weight' is in it twice", lambda f: of_two_readings()),
+    (
+        "'convolutions.0.weight' is in it twice",
+        lambda f: of_two_readings("\\u0030"),
+    ),
+    ("'dtype' is in it twice", lambda f: claimed(ENTRY.format('F32", "dtype": "I32', 0, 64))),
+    ("'__metadata__' is in it twice", lambda f: claimed('"__metadata__": {}', '"__metadata__": {}')),
+    (
+        "invalid offset",
+        lambda f: claimed(ENTRY.format("F32", 0, 64), f'"b{ENTRY.format("F32", 32, 96)[1:]}', body=96),
+    ),
+    (
+        "invalid offset",
+        lambda f: claimed(ENTRY.format("F32", 0, 64), f'"b{ENTRY.format("F32", 0, 64)[1:]}'),
+    ),
+    ("not fully covered", lambda f: claimed(ENTRY.format("F32", 0, 64), body=99)),
+    ("invalid header length", lambda f: claimed(ENTRY.format("F32", 0, 64), more=9999)),
     # what aims at a stand-in
     ("asks for 'os.system'", program(PARTIAL, named("os.system"), ONE, CALL)),
     ("something that it built", program(PARTIAL, named("builtins.int"), ONE, CALL, text("1"), ONE, CALL)),

@@ -356,6 +356,38 @@ def test_an_interrupted_unpacking_leaves_no_file_of_the_final_name(stl10, tmp_pa
     assert len(data.load("stl10", root=tmp_path)) == 3
 
 
+def _entry(name: str, content: bytes, **more: object) -> tuple[tarfile.TarInfo, io.BytesIO]:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    for attribute, value in more.items():
+        setattr(entry, attribute, value)
+    return entry, io.BytesIO(content)
+
+
+SPARSE = {"GNU.sparse.size": "8", "GNU.sparse.map": "4,4", "GNU.sparse.numblocks": "1"}
+TWO_READINGS = {
+    "twice": ([_entry("a.bin", b"12345678"), _entry("a.bin", b"abcdefgh")], "a.bin is in it twice"),
+    "shorter": ([_entry("a.bin", b"1234")], "no plain file of 8 bytes"),
+    "longer": ([_entry("a.bin", b"123456789")], "no plain file of 8 bytes"),
+    "its size said twice": ([_entry("a.bin", b"12345678", pax_headers={"size": "3"})], "no plain file of 8"),
+    "with holes": ([_entry("a.bin", b"abcd", pax_headers=SPARSE)], "no plain file of 8 bytes"),
+    "a folder": ([_entry("a.bin", b"", type=tarfile.DIRTYPE)], "no plain file of 8 bytes"),
+    "a link": ([_entry("a.bin", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd")], "link as file"),
+}
+
+
+@pytest.mark.parametrize(("entries", "why"), TWO_READINGS.values(), ids=TWO_READINGS)
+def test_a_member_that_is_in_an_archive_twice_or_of_two_sizes_is_refused(tmp_path, entries, why):
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for entry, content in entries:
+            content.seek(0)
+            archive.addfile(entry, content)
+    with pytest.raises((ValueError, tarfile.TarError), match=why):
+        downloads.unpack(tmp_path / "a.tar.gz", {"a.bin": 8}, tmp_path / "out")
+    left = tmp_path / "out" / "a.bin"
+    assert not left.exists() or left.read_bytes() == b"12345678"
+
+
 def test_a_data_directory_that_cannot_be_is_named(cifar10, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(data.Unavailable, match=r"(Not a directory|exists).*set CLUTILS_DATA"):
