@@ -140,32 +140,6 @@ def side_by_side(
     return figure
 
 
-@style.in_course_style
-def grid(found: Mapping[tuple[float, int], np.ndarray], labels: Tensor) -> Figure:
-    """One set of embeddings, many maps: a column for each perplexity, a row for each seed.
-
-    found: (perplexity, seed) -> positions (N, 2), for every pair of them.
-    """
-    perplexities, seeds = sorted({p for p, _ in found}), sorted({s for _, s in found})
-    missing = [(p, s) for s in seeds for p in perplexities if (p, s) not in found]
-    if missing:
-        raise ValueError(f"grid: no map for perplexity {missing[0][0]:g} and seed {missing[0][1]}")
-    side = 9.6 / len(perplexities)
-    figure, axes = new(9.6, side * len(seeds) + 0.4, len(seeds), len(perplexities), squeeze=False)
-    for i, seed in enumerate(seeds):
-        axes[i, 0].set_ylabel(f"seed {seed}")
-        for j, perplexity in enumerate(perplexities):
-            Points(axes[i, j], labels, size=5, names=False).update(found[perplexity, seed])
-            if i == 0:
-                axes[i, j].set_title(f"perplexity {perplexity:g}", loc="center")
-    listed = ", ".join(f"{p:g}" for p in perplexities)
-    return describe(
-        figure,
-        f"{len(found)} maps of the same {len(labels)} embeddings, at perplexity {listed} and {len(seeds)} "
-        "seeds: places and shapes change from map to map, though the embeddings never do.",
-    )
-
-
 def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """How far apart the centres of two classes are, for each pair of classes: in truth, and on a map.
 

@@ -15,7 +15,6 @@ from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
 from clutils.course.family import figures as family
 from clutils.course.family import table
-from clutils.figures import style
 from tests.course.answers import judged
 
 CASES = toys.random_similarities(30, 1, 12, torch.Generator().manual_seed(0))
@@ -64,18 +63,24 @@ def test_the_kinship_table_writes_what_was_measured():
     assert "a, b, c" in figures.alt(ax)
 
 
-def test_each_portrait_holds_its_losss_forces():
+def test_each_portrait_holds_its_losss_forces_beside_another_ones():
     positives, negatives = (t[0] for t in CASES)
     members = {"NT-Xent": losses.NTXent(0.2), "HCL": losses.HardNegative(0.2)}
     figure = family.portraits(members, positives, negatives, beside="NT-Xent", columns=2)
     pull, push = anatomy.forces(members["HCL"], positives[None], negatives[None])
-    own = [line for line in figure.axes[1].lines if line.get_color() == style.loss("HardNegative")["color"]]
+    plain = anatomy.forces(members["NT-Xent"], positives[None], negatives[None])
+    level, shown, drawn_in, pulled = figure.axes[1].lines
+    assert list(level.get_ydata()) == [1, 1]
     order = negatives.argsort()
-    shown = torch.as_tensor(own[0].get_ydata())
-    pushed = push[0][order] > 0
-    torch.testing.assert_close(shown[pushed], push[0][order][pushed])
-    assert own[1].get_ydata()[0] == pytest.approx(float(pull))
-    assert len(own[2].get_ydata()) == int((push < 0).sum()) > 0
+    pushed, ratio = push[0][order] > 0, (push / plain[1])[0][order]
+    torch.testing.assert_close(torch.as_tensor(shown.get_ydata())[pushed], ratio[pushed])
+    assert pulled.get_ydata()[0] == pytest.approx(float(pull / plain[0]))
+    assert len(drawn_in.get_ydata()) == int((push < 0).sum()) > 0
+    members["SupCon"] = losses.SupCon(0.2)
+    titles = [
+        ax.get_title(loc="left") for ax in family.portraits(members, positives, negatives, "NT-Xent").axes
+    ]
+    assert titles[:2] == ["NT-Xent, SupCon", "HCL"], "one portrait for all that push alike"
 
 
 # ---- the family on one page ------------------------------------------------------------------------------

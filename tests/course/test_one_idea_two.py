@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 
 from clutils import figures
@@ -15,19 +14,21 @@ from tests.course.answers import Mistake, judged
 # ---- the limit -------------------------------------------------------------------------------------------
 
 
-def test_each_class_is_drawn_on_its_own_ring():
-    angle = torch.arange(12) * 2 * math.pi / 12
-    z, labels = torch.stack([angle.cos(), angle.sin()], dim=1), torch.arange(12) % 3
+def test_each_class_is_a_band_of_its_own_densest_where_its_images_lie():
+    angle = torch.tensor([-60.0, 60, 0, 0, -30, 30]).double() + 100  # their mean lies in the middle
+    z, labels = (
+        torch.stack([angle.deg2rad().cos(), angle.deg2rad().sin()], dim=1),
+        torch.tensor([0, 0, 1, 1, 2, 2]),
+    )
     figure = lesson.by_class({"one": z}, labels, ["a", "b", "c"], [0, 2])
-    first, second = figure.axes[0].lines
-    assert [first.get_label(), second.get_label()] == ["a", "c"]
-    for line, c in ((first, 0), (second, 2)):
-        radius = np.hypot(line.get_xdata(), line.get_ydata())
-        assert len(radius) == 4 and np.ptp(radius) < 1e-6
-        turned = np.stack([line.get_xdata(), line.get_ydata()], axis=1) / radius[:, None]
-        np.testing.assert_allclose(turned, z[labels == c], atol=1e-6)
-    assert np.hypot(second.get_xdata()[0], second.get_ydata()[0]) > np.hypot(*first.get_xydata()[0]) + 0.1
-    assert "0.00 to 0.00 long" in figures.alt(figure)
+    ax = figure.axes[0]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "c"]
+    for band, c, k in zip(ax.collections, (0, 2), (0, 1), strict=True):
+        edge = band.get_paths()[0].vertices
+        heights = {round(x): y + k for x, y in edge.tolist()}  # the upper edge comes last
+        for degrees in (-60, -30, 0, 30, 60):
+            assert (heights[degrees] > 0.8) == (degrees + 100 in angle[labels == c]), (c, degrees)
+    assert "0.50 to 0.87 long" in figures.alt(figure)
 
 
 # ---- exercises ---------------------------------------------------------------------------------------------

@@ -215,8 +215,6 @@ CASES = [
       lambda: drawn.worlds({"a": AT, "b": AT}, {"a": -AT, "b": AT}, {"a": LABELS, "b": LABELS}),
       lambda f: np.concatenate([m.get_offsets() for m in f.axes[2].collections]),
       lambda: 1 - np.concatenate([of_class(c) for c in range(10)]), "2 data sets (a; b)"),
-    C("a grid of maps", lambda: drawn.grid({(p, s): AT for p in (5, 30) for s in (0, 1)}, LABELS),
-      len_of_axes, lambda: 4, "perplexity 5, 30 and 2 seeds"),
     C("distances of classes", lambda: WORLD, lambda z: drawn.class_distances(z, AT, LABELS)[0],
       lambda: distances(UNIT)),
 ]  # fmt: skip
@@ -244,10 +242,6 @@ REFUSED = [  # what is asked for, and the words of its refusal
     (lambda: drawn.embedding_map(AT[1:], LABELS), r"120 labels need a row of two each|\(119, 2\)|labels"),
     (lambda: drawn.side_by_side(dict.fromkeys("abcde", AT), LABELS), "5 maps"),
     (lambda: drawn.class_distances(WORLD, AT, LABELS % 2), "2 classes"),
-    (
-        lambda: drawn.grid({(5, 0): AT, (5, 1): AT, (30, 0): AT}, LABELS),
-        "no map for perplexity 30 and seed 1",
-    ),
 ]
 
 

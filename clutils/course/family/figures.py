@@ -16,7 +16,7 @@ from clutils.losses import Loss
 
 SAME = 1e-9  # relative difference below which two gradients are one
 PARALLEL = 1e-4  # degrees below which two directions are one; arccos near 1 knows no less in float64
-FLOOR = 1e-4  # of the axis of single forces
+FLOOR = 1e-3  # of the axis of ratios
 
 
 def gradients(family: Mapping[str, Loss], positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:
@@ -96,59 +96,62 @@ def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
 
 @style.in_course_style
 def portraits(
-    family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 7
+    family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 4
 ) -> Figure:
-    """One small figure a loss: the force on each pair against its similarity, that of `beside` in grey.
+    """The force on each pair, divided by that of `beside`: one small figure for all losses of one ratio.
 
     positives (P,), negatives (K,): one anchor's, float64. A triangle is the pull on a positive, the line the
-    push on the negatives, a cross a negative that is drawn in.
+    push on the negatives, a cross a negative that is drawn in. Sorted: first those whose ratio is level.
     """
-    rows = -(-len(family) // columns)
-    wide, high = max(10.6, 1.66 * columns), 2.05 * rows + 0.5
-    figure, axes = new(wide, high, rows, columns, sharex=True, sharey=True, squeeze=False)
     order = negatives.argsort()
-    s = negatives[order]
-    forces = {
-        name: tuple(f[0] for f in anatomy.forces(loss, positives[None], negatives[None]))
-        for name, loss in family.items()
-    }
-    top = max(float(pull.abs().max()) for pull, _ in forces.values())
-    for ax, (name, loss) in zip(axes.flat, family.items(), strict=False):
-        for which, width in ((beside, 4.0), (name, 2.0)):
-            pull, push = forces[which]
-            other = which == beside != name
-            look = {"color": style.GREY if other else style.loss(loss.name)["color"]}
-            look["alpha"] = 0.45 if width > 3 else 1.0
-            f = push[order]
-            ax.plot(s, f.where(f > 0, math.nan), **look, linewidth=width, linestyle="-")
-            ax.plot(positives, pull.where(pull > 0, math.nan), "^", **look, markersize=9)
-            if width < 3:
-                ax.plot(s[f < 0], -f[f < 0], "x", **look, markersize=3)
-        ax.set_title(name, fontsize=11)  # 'dual temperature' is as wide as its chart
-    for ax in axes.flat[len(family) :]:
-        ax.set_axis_off()
-    for ax in axes.flat:
-        ax.set(yscale="log", ylim=(FLOOR, 4 * top), xlim=(-1.05, 1.05))
+    s, ratios = negatives[order], {}
+    for name, loss in family.items():
+        pull, push = (force[0] for force in anatomy.forces(loss, positives[None], negatives[None]))
+        ratios[name] = (pull, push[order])
+    first = ratios[beside]
+    ratios = {name: (pull / first[0], push / first[1]) for name, (pull, push) in ratios.items()}
+    groups: list[list[str]] = []
+    for name, own in ratios.items():
+        for group in groups:
+            if all(map(torch.allclose, ratios[group[0]], own)):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+
+    def unevenness(group: list[str]) -> float:
+        push = ratios[group[0]][1]
+        return float((push.clamp(min=FLOOR).log()).std()) + 10 * float((push < 0).any())
+
+    groups.sort(key=unevenness)
+    rows = -(-len(groups) // columns)
+    figure, axes = new(11.0, 1.65 * rows + 0.6, rows, columns, sharex=True, sharey=True, squeeze=False)
+    for ax, group in zip(axes.flat, groups, strict=False):
+        pull, push = ratios[group[0]]
+        ax.axhline(1, color=style.GREY, linewidth=4, alpha=0.45)
+        ax.plot(s, push.where(push > 0, math.nan), color=style.VERMILLION, linestyle="-")
+        ax.plot(s[push < 0], -push[push < 0], "x", color=style.VERMILLION, markersize=3)
+        ax.plot(positives, pull.where(pull > 0, math.nan), "^", color=style.BLUE, markersize=9)
+        ax.set_title(style.folded(", ".join(group), 28), fontsize=11)
+        ax.set(yscale="log", ylim=(FLOOR, 100), xlim=(-1.05, 1.05))
         ax.yaxis.set_minor_locator(NullLocator())
-    for ax in axes.flat[max(0, len(family) - columns) : len(family)]:  # the lowest of its column
+    for ax in axes.flat[len(groups) :]:
+        ax.set_axis_off()
+    for ax in axes.flat[max(0, len(groups) - columns) : len(groups)]:  # the lowest of its column
         ax.set_xlabel("similarity")
         ax.tick_params(labelbottom=True)
     for ax in axes[:, 0]:
-        ax.set_ylabel("|∂ℓ/∂s|")
+        ax.set_ylabel(f"÷ {beside}'s")
     handles = [
-        Line2D([], [], color=style.INK, marker="^", linestyle="none", markersize=8),
-        Line2D([], [], color=style.INK),
-        Line2D([], [], color=style.INK, marker="x", linestyle="none"),
+        Line2D([], [], color=style.BLUE, marker="^", linestyle="none", markersize=8),
+        Line2D([], [], color=style.VERMILLION),
+        Line2D([], [], color=style.VERMILLION, marker="x", linestyle="none"),
         Line2D([], [], color=style.GREY, linewidth=4, alpha=0.45),
     ]
-    figure.legend(
-        handles,
-        ["pull on a positive", "push on a negative", "a negative drawn in", f"{beside}, for comparison"],
-        loc="outside lower center",
-        ncols=4,
-    )
+    says = ["pull on a positive", "push on a negative", "a negative drawn in", f"as {beside}"]
+    figure.legend(handles, says, loc="outside lower center", ncols=4)
     return describe(
         figure,
-        f"Small figures of {', '.join(family)}: the force on each pair against its similarity, that of "
-        f"{beside} in grey behind each.",
+        f"Small figures of {', '.join(family)}: the force on each pair, divided by {beside}'s, against its "
+        "similarity.",
     )

@@ -141,10 +141,10 @@ def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float)
             for ax, what in ((left, "similarity"), (middle, "by distance"), (right, "by cosine")):
                 ax.plot(rows[what], color=looks["color"], linestyle=looks["linestyle"], label=name)
                 marks.append((ax.plot([], [], "o", color=looks["color"])[0], rows[what]))
-        left.set(xlabel="layers", ylabel="mean cosine of two nodes", ylim=(-0.1, 1.05))
+        left.set(xlabel="layers", title="mean cosine of two nodes", ylim=(-0.1, 1.05))
         for ax, what in ((middle, "distance"), (right, "cosine")):
             ax.axhline(chance, color="0.5", linewidth=1, label="chance")
-            ax.set(xlabel="layers", ylabel=f"nearest by {what} has the class", ylim=(0, 1.05))
+            ax.set(xlabel="layers", title=f"nearest by {what} has the class", ylim=(0, 1.05))
         figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=len(found) + 1)
     figures.describe(
         figure,

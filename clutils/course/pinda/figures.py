@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from torch import Tensor
 
@@ -74,35 +73,44 @@ def collapse(
 def found(table: pandas.DataFrame) -> Figure:
     """AUROC of maps as detectors of the object and of its outline: a row a map, its interval as a bar.
 
-    A hollow mark stands at 1 - value: what the map is worth turned round.
+    Sorted by the object's; a trained map stands out from what it is compared with.
 
     - table: as from `maps.measure`: map, and object and outline with `_low` and `_high`
     """
+    table = table.sort_values("object", ascending=False)
     each = max(0.34, 0.19 * _lines(table["map"]).max())
-    figure, axes = new(10.4, 1.75 + each * len(table), 1, 2, sharey=True)
-    places, point = np.arange(len(table)), {"color": style.BLUE, "marker": "o", "linestyle": "none"}
+    figure, axes = new(10.4, 1.35 + each * len(table), 1, 2, sharey=True)
     end = {"va": "bottom", "fontsize": 9, "color": style.GREY}
     asked = (
         ("object", "the object", "the background", "the object"),
         ("outline", "a band along its outline", "the rest", "the outline"),
     )
     for ax, (what, title, below, above) in zip(axes, asked, strict=True):
-        values = table[what].to_numpy()
-        around = np.abs(table[[f"{what}_low", f"{what}_high"]].to_numpy().T - values)
         ax.axvline(0.5, **CHANCE)
-        ax.plot(1 - values, places, **point, markerfacecolor="white")
-        ax.errorbar(values, places, xerr=around, **point, capsize=3, zorder=4)
-        ax.set(xlabel="AUROC per image, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
+        for place, (name, value, low, high) in enumerate(
+            table[["map", what, f"{what}_low", f"{what}_high"]].itertuples(index=False)
+        ):
+            learned = name.endswith(", trained")
+            look = (
+                {"color": style.VERMILLION, "marker": "D"}
+                if learned
+                else {"color": style.BLUE, "marker": "o"}
+            )
+            around = [[abs(value - low)], [abs(high - value)]]
+            ax.errorbar(value, place, xerr=around, **look, linestyle="none", capsize=3, zorder=4)
+            right = {
+                "textcoords": "offset points",
+                "va": "center",
+                "fontsize": 10,
+                "path_effects": style.halo(),
+            }
+            ax.annotate(f"{value:.2f}", (max(value, high), place), (7, 0), **right, color=look["color"])
+        ax.set(xlabel="AUROC per image: mean, 95 % interval", xlim=(0, 1.1))
+        ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_title(title, pad=20)
         ax.text(0, 1.005, f"← more on {below}", ha="left", transform=ax.transAxes, **end)
         ax.text(1, 1.005, f"more on {above} →", ha="right", transform=ax.transAxes, **end)
-    axes[0].set_yticks(places, [style.folded(name) for name in table["map"]])
-    keys = [
-        Line2D([], [], **point, label="the map, and its 95 % interval"),
-        Line2D([], [], **point, markerfacecolor="white", label="inverted"),
-        Line2D([], [], **CHANCE, label="chance"),
-    ]
-    figure.legend(handles=keys, loc="outside lower center", ncols=3)
+    axes[0].set_yticks(range(len(table)), [style.folded(name) for name in table["map"]])
     phrases = "; ".join(
         f"{row['map']}: object {row['object']:.2f} ({row['object_low']:.2f} to {row['object_high']:.2f}), "
         f"outline {row['outline']:.2f} ({row['outline_low']:.2f} to {row['outline_high']:.2f})"

@@ -38,8 +38,19 @@ def effective_negatives(
     for look, (name, negatives) in zip(style.series(len(sets)), sets.items(), strict=True):
         seen = torch.stack([anatomy.effective_negatives(negatives, float(t)).mean() for t in grid])
         ax.plot(grid, seen, **look, label=f"{name}, K = {negatives.shape[1]:,}")
+        if marked is not None:
+            at = float(anatomy.effective_negatives(negatives, marked).mean())
+            ax.plot(marked, at, "o", color=look["color"])
+            ax.annotate(
+                f"{at:.0f}",
+                (marked, at),
+                (-7, 4),
+                textcoords="offset points",
+                ha="right",
+                color=look["color"],
+            )
         phrases.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
-        ax.axhline(negatives.shape[1], color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
+        ax.axhline(negatives.shape[1], color=style.GREY, linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     if marked is not None:
         ax.axvline(marked, color=style.GREY, linestyle=":", linewidth=1.5)
     style.log_axis(ax.xaxis)

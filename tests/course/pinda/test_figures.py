@@ -55,20 +55,18 @@ MEASURED = pd.DataFrame(
 )
 
 
-def test_found_has_the_value_its_interval_and_its_inverse_in_both_panels():
+def test_found_has_the_value_and_its_interval_in_both_panels_the_best_first():
     figure = pinda.found(MEASURED)
+    table = MEASURED.iloc[::-1]
     for ax, what in zip(figure.axes, ("object", "outline"), strict=True):
-        points = [line.get_xdata() for line in ax.lines if line.get_marker() == "o"]
-        assert sorted(map(list, points)) == sorted([list(MEASURED[what]), list(1 - MEASURED[what])])
-        (bars,) = ax.collections
-        ends = [(low, high) for (low, _), (high, _) in bars.get_segments()]
-        expected = MEASURED[[f"{what}_low", f"{what}_high"]].to_numpy()
-        np.testing.assert_allclose(ends, expected)
+        points = [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() in ("o", "D")]
+        assert points == list(table[what])
+        ends = [(low, high) for bar in ax.collections for (low, _), (high, _) in bar.get_segments()]
+        np.testing.assert_allclose(ends, table[[f"{what}_low", f"{what}_high"]].to_numpy())
         texts = [text.get_text() for text in ax.texts]
         assert ("← more on the background" in texts) == (what == "object")
-    hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
-    assert [list(line.get_xdata()) for line in hollow] == [list(1 - MEASURED["object"])]
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == list(MEASURED["map"])
+        assert [f"{value:.2f}" for value in table[what]] == [text for text in texts if text[0] == "0"]
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == list(table["map"])
     assert "scale: object 0.36 (0.30 to 0.45), outline 0.55 (0.50 to 0.60)" in figures.alt(figure)
 
 
