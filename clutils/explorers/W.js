@@ -248,6 +248,12 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
   chart.say(`mean ${number(turn.mean)}, hardest ${number(turn.hardest)}, s⁺ at ${number(app.state.positive)}; pushed most, each: those at ${number(n[top])}`);
 }
 
+function preview({ state }) { // W along τ, from hot to where the preset stands: [across, up, τ] in parts of a picture
+  const crowd = population(state, state.count), all = along(COLD, HOT, FINE + 1).reverse();
+  const of = all.map((t, k) => [1 - k / FINE, sigmoid(contrast(state.positive, crowd, t)), Number(t.toPrecision(3))]);
+  return { name: "temperature", of, until: all.findLastIndex((t) => t >= state.temperature) };
+}
+
 function fresh(app, name) { // chosen in the menu, a Gaussian is as of random directions in 100 dimensions
   if (name === "shape" && app.state.shape === "gaussian") [app.state.similarity, app.state.spread] = [0, 0.1];
 }
@@ -258,6 +264,6 @@ function shown(app, name) {
 }
 
 export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, fresh, shown }, compare);
+  const app = explore(model, el, { build, draw, fresh, shown, preview }, compare);
   app.ask = (menu) => ask(app, menu);
 } };

@@ -433,6 +433,61 @@ run.class_names.forEach((name, c) => {
   };
 });
 map.show = (step) => { playMap(false); map.begun = true; map.step = step; map.film.wake(); };
+// ---- what the explorers below show: presets that run, here and once pressed --------------------------------
+
+const SECONDS = 2.2;
+function preset(button, section, explorer) {
+  const settings = JSON.parse(button.dataset.set), { name, of, until } = explorer.preview(settings);
+  const canvas = html("canvas", { ariaHidden: "true" }), hue = (v) => (name === "temperature" ? warm(v) : ink.class1);
+  button.prepend(canvas);
+  let time = 0;
+  const small = film(canvas, 0.4, (elapsed) => {
+    time = (time + elapsed) % (2000 * SECONDS);
+    const at = Math.round(until * (still ? 1 : Math.min(time / 1000 / SECONDS, 1))), { g, width, height } = small;
+    const place = ([x, y]) => [6 + (width - 12) * x, height - 7 - (height - 14) * y];
+    small.clear();
+    g.lineWidth = 3;
+    g.strokeStyle = g.createLinearGradient(6, 0, width - 6, 0);
+    for (let f = 0; f <= 1; f += 0.125) g.strokeStyle.addColorStop(f, hue(of[Math.round((of[0][0] ? 1 - f : f) * (of.length - 1))][2]));
+    for (const [part, alpha] of [[of, 0.35], [of.slice(0, at + 1), 1]]) { // all of it, and what has been gone
+      g.globalAlpha = alpha;
+      g.beginPath();
+      part.forEach((point) => g.lineTo(...place(point)));
+      g.stroke();
+    }
+    g.fillStyle = hue(of[at][2]);
+    g.beginPath();
+    g.arc(...place(of[at]), 5, 0, FULL);
+    g.fill();
+    return !still;
+  });
+  button.onclick = () => {
+    explorer.open(settings);
+    const { stage, early } = explorer, tall = stage.offsetHeight; // on a phone it has no box of its own: then its first figure
+    const figure = early?.parentElement ?? (tall && tall < innerHeight ? stage : stage.firstElementChild);
+    figure.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+    for (const other of section.querySelectorAll("button")) other.setAttribute("aria-pressed", other === button);
+    const run = (explorer.run = {}); // until another is pressed, or a control touched
+    explorer.el.addEventListener("input", () => { explorer.run = null; }, { once: true });
+    let first = 0;
+    const go = (now) => {
+      if (explorer.run !== run) return;
+      first ||= now;
+      const f = (now - first) / 1000 / SECONDS;
+      explorer.set(name, f < 1 ? of[Math.round(f * until)][2] : settings[name]);
+      if (f < 1) requestAnimationFrame(go);
+    };
+    if (!still) requestAnimationFrame(go);
+  };
+}
+const { pieces, pages } = JSON.parse(document.getElementById("pages").textContent);
+for (const frame of document.querySelectorAll("iframe[data-page]")) {
+  frame.onload = () => {
+    const { explorer } = frame.contentDocument.getElementById("explorer") ?? {}, section = frame.closest("section");
+    if (explorer) for (const button of section.querySelectorAll("[data-set]")) preset(button, section, explorer);
+  };
+  setTimeout(() => { frame.srcdoc = pages[frame.dataset.page].map((k) => pieces[k]).join(""); }, 200); // once the first picture is there
+}
 Object.assign(window, { hero, map, thumbs });
 
 SPRITE.src = front.sprite;

@@ -226,11 +226,17 @@ function shown(app, name) {
   return name !== "queue" || app.data.losses[app.state.loss].queue;
 }
 
+function preview(app) { // the ruler, from the best at the left to chance at the right: up to the loss, what is still to be gone
+  const { chance, best, learned } = ruler(app), of = [];
+  for (let k = 0; k <= 100; k++) of.push([k / 100, 0.5, Number((best + (k / 100) * (chance - best)).toPrecision(3))]);
+  return { name: "value", of, until: Math.round(100 * (1 - Math.min(Math.max(learned, 0), 1))) };
+}
+
 // the ruler's own controls stand beside it; what the small batch below has, below that
 const early = (name) => !["pictures", "dimensions", "classes", "learned", "seed"].includes(name);
 
 export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, shown, early }, compare);
+  const app = explore(model, el, { build, draw, shown, early, preview }, compare);
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);

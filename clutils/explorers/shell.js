@@ -259,6 +259,12 @@ export function explore(model, el, page, compare = null) {
     if (page.fresh) page.fresh(app, null);
     app.refresh();
   };
+  app.preview = (settings) => { // the way that a preset shows: { name, of, until }, and nothing here changes
+    const { state, hidden } = app;
+    app.read(settings);
+    const found = page.preview(app);
+    return Object.assign(app, { state, hidden }) && found;
+  };
   model.on("change:settings", () => app.open(model.get("settings") || {}));
   lay(app);
   app.draw();

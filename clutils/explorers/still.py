@@ -79,7 +79,7 @@ def _w(state: Mapping[str, Any]) -> Figure:
     with style.course():
         ends = torch.stack([temperatures, gates], dim=1).unfold(0, 2, 1).mT.numpy()  # (59, 2, 2)
         shades = [style.temperature(float(t)) for t in temperatures[1:]]
-        left.add_collection(LineCollection(ends, colors=shades, linewidths=2))
+        left.add_collection(LineCollection(list(ends), colors=shades, linewidths=2))
         left.set(xscale="log", xlim=(0.02, 20), xlabel="temperature τ", ylabel="W, the gate", ylim=(0, 1.04))
         edges = torch.linspace(-1, 1, BARS + 1)
         place = ((n[0] + 1) / 2 * BARS).long().clamp(0, BARS - 1)
