@@ -71,7 +71,7 @@ function build(app) {
     const chart = new Chart(app.stage, { height: 280, ...options });
     const parts = { chart, all: {}, limit: chart.line("dots"), two: chart.line("two"), one: chart.line("one") };
     parts.ramp = svg("linearGradient", { id: `ramp${options.x.label}`, gradientUnits: "userSpaceOnUse", y1: 0, y2: 0 }, chart.root);
-    [0.02, 0.2, 2].forEach((t, k) => svg("stop", { offset: k / 2, style: `stop-color: ${tint(t)}` }, parts.ramp)); // as `warm` has it
+    [0.02, 0.2, 2].forEach((t, k) => svg("stop", { offset: k / 2, style: `stop-color: ${tint(t)}` }, parts.ramp));
     for (const [name, { title }] of Object.entries(app.data.losses)) // a pointer that rests on one reads its name
       svg("title", {}, (parts.all[name] = chart.line("all")), title);
     parts.turn = svg("path", { fill: "var(--ink)" }, chart.inside);

@@ -25,7 +25,7 @@ REPLAY = "replay.html"
 STILL = "The explorer as it opens. Its controls work once the cell is run or the notebook is trusted."
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 # what a page needs no byte of: indents, comments (one at a line's end, if it has no quotation mark)
-ASIDE = re.compile(r"""^ +(?://.*\n)?|^//.*\n| +// [^"'`\n]*$""", re.MULTILINE)
+ASIDE = re.compile(r"""^ +(?://.*\n)?|^//.*\n| +// [^"`\n]*$""", re.MULTILINE)
 PIECE = re.compile(r"[^\n]*?(?:\n|\},|$)")
 TILES = {"tile": 32, "columns": 16}  # of front.webp: pixels of an image's side, images in a row
 BEGIN = """

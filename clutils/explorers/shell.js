@@ -171,7 +171,7 @@ function accepted(control, given) {
 
 const written = (v) => (v === null ? "none" : v === Infinity ? "inf" : String(v));
 
-class Slider { // from positions 0 to 1000 to values; one step beyond the ends for "none" and infinity
+class Slider { // from positions 0 to 1000 to values; one step beyond the ends for none and infinity
   constructor(control) { Object.assign(this, control); }
   get step() { return this.whole ? 1 : Number(((this.dial[1] - this.dial[0]) / 100).toPrecision(1)); }
   get steps() {
