@@ -86,7 +86,14 @@ def normalise_views(
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
     """True where all vectors of these lengths are sound, and below `most`; a GPU waits once."""
-    shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+    try:
+        shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+    except RuntimeError as error:
+        if not length.is_meta and not torch._C._are_functorch_transforms_active():
+            raise
+        where = "on the meta device" if length.is_meta else "under torch.vmap"
+        left_out = "a loss with check_inputs=False leaves the checks out"
+        raise ValueError(f"no values can be checked {where}: {left_out}") from error
     return bool(USUAL[0] < shortest and longest < most)
 
 

@@ -476,7 +476,7 @@ class Loss(nn.Module, metaclass=Declared):
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     """A context in which autocast, where it is on, lowers no precision."""
-    on = torch.is_autocast_enabled(device.type)
+    on = device.type != "meta" and torch.is_autocast_enabled(device.type)
     return torch.autocast(device.type, enabled=False) if on else nullcontext()
 
 

@@ -426,6 +426,17 @@ def test_torch_func_finds_the_same_gradient_and_the_loss_works_afterwards(cls):
     assert loss(z1, z2).isfinite()
 
 
+def test_where_no_values_can_be_looked_at_a_loss_says_how_to_do_without_and_does():
+    z1, z2 = (z.unflatten(0, (3, 4)) for z in embeddings(12, 6))
+    with pytest.raises(ValueError, match=r"can be checked under .*vmap: a loss with check_inputs=False"):
+        torch.vmap(losses.NTXent())(z1, z2)
+    unchecked = losses.NTXent(check_inputs=False)
+    torch.testing.assert_close(torch.vmap(unchecked)(z1, z2), torch.stack([*map(unchecked, z1, z2)]))
+    with pytest.raises(ValueError, match="no values can be checked on the meta device"):
+        losses.NTXent()(z1[0].to("meta"), z2[0].to("meta"))
+    assert unchecked(z1[0].to("meta"), z2[0].to("meta")).is_meta
+
+
 @pytest.mark.parametrize("cls", EVERY)
 def test_torch_compile_finds_the_same_gradient_without_a_graph_break(cls):
     z1, z2 = embeddings(10, 6)
