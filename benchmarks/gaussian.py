@@ -25,7 +25,7 @@ RECORD, STEPS, LOOKS, IMAGES = "gaussian", 1000, (0, 300, 650, 1000), 500
 
 
 def normality(z: np.ndarray, seed: int = 0) -> dict[str, float]:
-    """Of vectors (N, D): spread of the norms; of the unit vectors, how normal each column is."""
+    """Spread of the norms of vectors (N, D), and how normal each column of the unit vectors is."""
     norms = np.linalg.norm(z, axis=1, keepdims=True)
     found = {"norm_spread": norms.std() / norms.mean()}
     z = z / norms
