@@ -12,6 +12,8 @@ A slide is a title, what a cell of the notebook shows, and the sentence that rea
 `### The name [8, 4]` before a group of slides is its name in the outline, and its minutes in the deck of 50
 and in that of 20; the speaker's times come from them. The line before all of them is the question of the
 hour, with the cell that illustrates it. Of a cell of text a slide shows its table, or else its image.
+As many cells as paragraphs, two or more, stand in rows, each beside its sentence. The speaker's notes are
+those of a slide's first cell, told once: a figure may come back, as beside a formula or at the end.
 """
 
 import base64
@@ -165,34 +167,47 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
         [KEYS, *(f"**{part}**\n\n{said[part]}" for part in (*PARTS, "Timing") if said.get(part))]
     )
     first = f'<h1>{html.escape(title)}</h1><p class="asked">{inline(opening.text)}</p>'
-    shown = drawn(opening, notebook, places, base_url)
+    shown = "".join(drawn(opening, notebook, places, base_url))
     sections = [
         f'<section class="first"><div>{first}</div><div class="shown">{shown}</div>{aside(whole)}</section>'
     ]
     outline = "".join(f"<li>{inline(name)}</li>" for name in times)
     sections.append(f"<section><h2>In this lecture</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
     taken = {places[cell] for slide in slides for cell, _ in slide.cells}
-    before = ""
+    before, told = "", set()
     for number, slide in enumerate(slides):
         group = [n for n, other in enumerate(slides) if other.section == slide.section]
         start, end = times[slide.section]
         each = (end - start) / len(group)
         begin = start + group.index(number) * each
         tell = [f"**Minutes {begin:.0f} to {begin + each:.0f} of {minutes}**"]
-        tell += [said.get(cell, "") for cell, _ in slide.cells] or [said.get(slide.title, "")]
+        first = {cell for cell, _ in slide.cells[:1]} - told
+        tell += [said.get(cell, "") for cell in first] or [said.get(slide.title, "")]
         tell += [of_section(slide.section, said)] if slide.section != before else []
-        tell += around(slide, taken, notebook, places)
+        tell += around(slide, taken, notebook, places) if first else []
         sections.append(
             of_slide(slide, drawn(slide, notebook, places, base_url), "\n\n".join(filter(None, tell)))
         )
-        before = slide.section
+        before, told = slide.section, told | first
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
 
 
-def of_slide(slide: Slide, shown: str, tell: str) -> str:
+def of_slide(slide: Slide, drawings: list[str], tell: str) -> str:
     """A slide, HTML: where we are, its title, what it shows, the text; `tell` is Markdown for the speaker."""
+    cell = slide.cells[0][0] if slide.cells else ""
+    head = f'<p class="where">{inline(slide.section)}</p><h2>{inline(slide.title)}</h2>'
     first, *later = slide.text.split(" // ")
+    drawings = list(filter(None, drawings))
+    if len(drawings) == 1 + len(later) > 1:
+        rows = "".join(
+            f'<div class="row{" fragment" * bool(number)}"><div class="shown">{shown}</div>'
+            f'<div class="text">{markdown(text)}</div></div>'
+            for number, (shown, text) in enumerate(zip(drawings, (first, *later), strict=True))
+        )
+        inside = f'<div class="body rows">{rows}</div>'
+        return f'<section data-cell="{cell}">{head}{inside}{aside(tell)}</section>'
+    shown = "".join(drawings)
     texts = markdown(first) + "".join(f'<div class="fragment">{markdown(part)}</div>' for part in later)
     texts = texts if slide.text else ""
     sizes = [
@@ -204,13 +219,11 @@ def of_slide(slide: Slide, shown: str, tell: str) -> str:
     inside = f'<div class="shown">{shown}</div>' * bool(shown) + f'<div class="text">{texts}</div>' * bool(
         texts
     )
-    cell = slide.cells[0][0] if slide.cells else ""
-    head = f'<p class="where">{inline(slide.section)}</p><h2>{inline(slide.title)}</h2>'
     return f'<section data-cell="{cell}">{head}<div class="body {kind}">{inside}</div>{aside(tell)}</section>'
 
 
-def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url: str = "") -> str:
-    """HTML of a slide's cells: explorers, figures and tables; without any, what they printed.
+def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url: str = "") -> list[str]:
+    """HTML of each of a slide's cells: explorers, figures and tables; without any, what it printed.
 
     Of a cell of text it is its table or image. Raises ValueError where a cell that ran shows nothing.
     """
@@ -238,7 +251,7 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
             raise ValueError(
                 f"slide {slide.title or slide.text!r} shows the cell {name!r}, which has no output"
             )
-    return "".join(parts)
+    return parts
 
 
 def around(slide: Slide, taken: set[int], notebook: NotebookNode, places: dict[str, int]) -> list[str]:
