@@ -3,6 +3,7 @@
 python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen has 16.7 for a frame
 python benchmarks/explorers.py --record         trains the run that the page `run` opens on
 python benchmarks/explorers.py --record --images folder:PATH     CIFAR-10's: the run that notebook 12 replays
+python benchmarks/explorers.py --pairs          images by sentences, before and after CLIP: pairs.json
 python benchmarks/explorers.py --tiles          the small images of the front page: front.webp
 python benchmarks/explorers.py --hero           two circles in motion for README: an animated WebP
 
@@ -27,12 +28,15 @@ from PIL import Image
 
 from clutils import data, explorers, files, losses, training, views
 from clutils.course import evidence, records
+from clutils.course import images_and_sentences as lesson
+from clutils.course.images_and_sentences import captions
+from clutils.data.sentences import tokens
 from clutils.training import watcher
 from clutils.training.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "clutils" / "explorers" / "recorded.json"
-TILES = RECORDED.with_name("front.webp")
+TILES, PAIRS = RECORDED.with_name("front.webp"), RECORDED.with_name("pairs.json")
 SHOWN = ("rings", "checker", "diagonal stripes", "dots")  # classes of the sixteen images on the circles
 HERO = ROOT / "notebooks" / "pictures" / "hero.webp"
 FRAMES, LASTS, RESTS = 46, 100, 3000  # of the hero: images, milliseconds of each, and of the last one
@@ -72,12 +76,15 @@ def main() -> None:
     )
     parser.add_argument("--moves", type=int, default=100)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--tiles", action="store_true")
     parser.add_argument("--hero", action="store_true")
     parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10 as folders of train and test")
     options = parser.parse_args()
     if options.record:
         return record(options.images)
+    if options.pairs:
+        return pairs()
     if options.tiles:
         return tiles()
     if options.hero:
@@ -134,6 +141,29 @@ def record(images: str | None) -> None:
     shown = explorers.of_run(run.history, looking.looks, small, title, source)
     files.write_atomically(kept, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
     print(f"{kept}: {kept.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
+
+
+def pairs() -> None:
+    """Train CLIP as notebook 17 does; write the cosines of 16 test images and captions, before and after."""
+    scenes, words = lesson.experiments.pairs()
+    test = data.load("scenes", "test", limit=500, size=lesson.experiments.SIZE)
+    said = captions.captions(captions.facts(test), seed=1)[:COLUMNS]
+    seen = test.images[:COLUMNS], tokens(said, length=lesson.experiments.LENGTH)
+    model, tables = lesson.start("CLIP", 64, 0), {}
+    for name, steps in (("fresh", 0), ("trained", lesson.experiments.STEPS)):
+        if steps:
+            lesson.train(model, "CLIP", scenes.images, words, steps, 64, 0, lesson.experiments.RATE)
+        with torch.no_grad():
+            u, v = model.eval()(*seen)
+        tables[name] = (1000 * (u @ v.T)).round().int().tolist()
+    made = provenance()
+    source = (
+        f"{scenes.source}; torch {torch.__version__}; {made['date']}, {made['machine']}, {made['commit']}"
+    )
+    found = {"tables": tables, "captions": said, "steps": lesson.experiments.STEPS, "source": source}
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    files.write_atomically(PAIRS, text + "\n")
+    print(f"{PAIRS}: {PAIRS.stat().st_size:,} bytes")
 
 
 def tiles() -> None:

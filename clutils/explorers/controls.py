@@ -150,11 +150,19 @@ CIRCLE = (
     Control("at", "", "", kind="text", form=LETTERS),
     Control("step", "", "", kind="text", form=DIGITS),
 )
+PAIRS = {  # the last two: of `pairs.json`
+    "views": "views",
+    "fresh": "captions, fresh",
+    "trained": "captions, trained",
+}
+ASKS = {"images": "rows (images)", "captions": "columns (captions)"}
 MATRIX = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
     Control("value", "your loss", 5.0, Setting(-1e9, 1e9), kind="number"),
     Control("batch_size", "your batch, B", 128, Setting(2, 16_384, whole=True), kind="number"),
     Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
+    Control("pairs", "images with", "views", kind="menu", options=PAIRS),
+    Control("asks", "softmax over", "images", kind="menu", options=ASKS),
     _slider("pictures", "B, images", 6, 2, 16, whole=True),
     _slider("dimensions", "dimensions", 8, 2, 64, whole=True),
     _slider("classes", "classes", 3, 1, 8, whole=True),
@@ -249,6 +257,7 @@ INDEX = (
             "8.32 with a queue of 4,096": {"temperature": 0.1, "value": 8.32, "queue": 4096},
             "5.5 with a batch of 256 at τ = 0.5": {"temperature": 0.5, "value": 5.5, "batch_size": 256},
         },
+        hide="lead,share,pairs,asks",
     ),
 )
 

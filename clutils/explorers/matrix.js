@@ -15,14 +15,16 @@ function embeddings({ pictures: B, dimensions, classes, learned, seed }) { // 2B
 
 // Every anchor's row: similarities, shares of the softmax, gate, forces
 function rows(app) {
-  const { state } = app, B = state.pictures, p = settingsOf(app, "loss"), z = embeddings(state);
-  const { opposite } = app.data.losses[state.loss]; // of pairs taken one way, view 2 has the same from its side
-  const S = z.map((a) => z.map((b) => a.reduce((sum, v, d) => sum + v * b[d], 0)));
-  const batch = Array.from({ length: B }, (_, i) => S[i][i + B]);
+  const { state } = app, B = batch(app), p = settingsOf(app, "loss"), cosines = app.data.pairs.tables[state.pairs];
+  const opposite = cosines || app.data.losses[state.loss].opposite; // of pairs taken one way, view 2 has the same from its side
+  const z = cosines ? [...cosines, ...cosines] : embeddings(state); // images, then sentences: two of one kind are not compared
+  const S = z.map((a, i) => z.map((b, j) => (!cosines ? a.reduce((sum, v, d) => sum + v * b[d], 0)
+    : i < B === j < B ? null : cosines[Math.min(i, j)][Math.max(i, j) - B] / 1000)));
+  const pairs = Array.from({ length: B }, (_, i) => S[i][i + B]);
   return S.map((row, a) => {
     const own = a < B ? a + B : a - B;
     const others = row.map((_, b) => b).filter((b) => b % B !== a % B && (!opposite || a < B !== b < B));
-    const s = [row[own]], n = others.map((b) => row[b]), found = loss(state.loss, p, s, n, null, batch);
+    const s = [row[own]], n = others.map((b) => row[b]), found = loss(state.loss, p, s, n, null, pairs);
     const t = found.temperature, soft = t > 0 && isFinite(t), both = soft ? softmax([...s, ...n], null, (x) => x / t).share : null;
     const force = row.map(() => null), shares = row.map(() => null);
     force[own] = -found.pull[0];
@@ -131,7 +133,7 @@ function drawRuler(app) {
 class Grid { // cells in shades; marks of another shape for pulls, so that colour is not needed
   constructor(app, title, shade) {
     this.root = svg("svg", { viewBox: "0 0 340 310", role: "img", class: "drag" }, app.stage);
-    svg("text", { x: LEFT, y: 15, class: "title" }, this.root, title);
+    this.title = svg("text", { x: LEFT, y: 15, class: "title" }, this.root, title);
     this.layers = [(k) => shade(k / LEVELS), (k) => shades("blue")((k + 2) / (LEVELS + 2))].map((fill) => // cells, pulls
       Array.from({ length: LEVELS + 1 }, (_, k) => svg("path", { fill: fill(k) }, this.root)));
     this.bars = svg("path", { fill: "var(--green)" }, this.root);
@@ -139,7 +141,7 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     this.names = svg("g", {}, this.root);
     this.frame = svg("path", { class: "line ink thin" }, this.root);
     const pick = (e) => {
-      const size = views(app), row = Math.floor(((spot(this.root, e)[1] - TOP) / SIDE) * size);
+      const size = views(app), [x, y] = spot(this.root, e), row = Math.floor(((columns(app) ? x - LEFT : y - TOP) / SIDE) * size);
       if (row >= 0 && row < size) app.choose(row);
     };
     this.root.onpointerdown = (e) => { this.held = true; pick(e); };
@@ -159,10 +161,11 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     [cells, pulls].forEach((drawn, of) => drawn.forEach((d, k) => put(this.layers[of][k], d)));
     put(this.bars, line);
     const a = app.row(), y = TOP + a * cell, x = LEFT + own[a] * cell;
-    put(this.frame, bar(LEFT - 1, y, SIDE + 2, cell) + bar(x, y, cell, cell));
+    put(this.frame, (columns(app) ? bar(x, TOP - 1, cell, SIDE + 2) : bar(LEFT - 1, y, SIDE + 2, cell)) + bar(x, y, cell, cell));
     const every = Math.ceil(size / 12);
-    if (this.size === size) return;
-    this.size = size;
+    const key = `${size} ${label(app, 0)}`;
+    if (this.key === key) return;
+    this.key = key;
     this.names.replaceChildren();
     for (let k = 0; k < size; k += every) {
       svg("text", { x: LEFT - 4, y: TOP + (k + 0.5) * cell + 4, class: "tick end" }, this.names, label(app, k));
@@ -170,8 +173,9 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     }
   }
 }
-const views = (app) => 2 * app.state.pictures;
-const label = (app, a) => `${(a % app.state.pictures) + 1}${a < app.state.pictures ? "a" : "b"}`;
+const paired = (app) => app.state.pairs !== "views", columns = (app) => paired(app) && app.state.asks === "captions";
+const batch = (app) => (paired(app) ? app.data.pairs.captions.length : app.state.pictures), views = (app) => (paired(app) ? 1 : 2) * batch(app);
+const label = (app, a) => `${(a % batch(app)) + 1}${paired(app) ? "" : a < batch(app) ? "a" : "b"}`;
 const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 92 * f)}%, var(--paper))`;
 
 function build(app) {
@@ -188,7 +192,7 @@ function build(app) {
   app.stems = app.chart.line("two");
   app.stems.setAttribute("style", "stroke-dasharray: none");
   app.pull = app.chart.line("one");
-  const first = html("section", { className: "ruler" });
+  const first = (app.ruled = html("section", { className: "ruler" }));
   app.early = html("form", { className: "controls", onsubmit: () => false }, first);
   const answer = html("div", {}, first);
   app.verdict = html("p", { className: "verdict", role: "status" }, answer);
@@ -199,22 +203,49 @@ function build(app) {
   begin(app, 3000, (f) => { app.state.learned = Number((f * goal).toFixed(2)); }); // views meet, as in training
 }
 
+// Images by sentences: what the loss is, each pair's probability (by row, by column, or alone), and force
+function table(app) {
+  const all = rows(app), B = batch(app), alone = app.state.loss === "SigLIP", by = columns(app);
+  const cells = (of) => Array.from({ length: B }, (_, i) => Array.from({ length: B }, (_, j) => of(i, j, by ? all[B + j] : all[i], by ? i : B + j)));
+  const t = settingsOf(app, "loss").temperature, match = (r, k) => (k === r.own ? 1 : 0) + r.force[k] * t; // of SigLIP: the sigmoid
+  return { all, value: all.reduce((sum, r) => sum + r.value, 0) / (2 * B), cosines: cells((i, j) => all[i].row[B + j]),
+    shares: cells((i, j, r, k) => (alone ? match(r, k) : r.shares[k])), forces: cells((i, j) => (all[i].force[B + j] + all[B + j].force[i]) / (2 * B)) };
+}
+
+function drawPairs(app) {
+  const { all, value, cosines, shares, forces } = table(app), { captions, steps } = app.data.pairs, B = batch(app), a = app.row(), by = columns(app);
+  const own = captions.map((_, k) => k), strongest = (of) => Math.max(...of.flat().map(Math.abs)) || 1, alone = app.state.loss === "SigLIP";
+  const [s, p, g] = app.grids, top = strongest(cosines), most = strongest(forces), root = (v) => Math.sign(v) * Math.sqrt(Math.abs(v));
+  s.title.textContent = "1 · cosines, images (rows) by sentences";
+  p.title.textContent = `2 · ${alone ? "each pair alone: σ(s/τ + b)" : `softmax of each ${by ? "column" : "row"}`}`;
+  s.draw(app, cosines.map((row) => row.map((v) => (v / top + 1) / 2 + 1e-9)), null, own);
+  p.draw(app, shares.map((row) => row.map((v) => v === null ? null : Math.sqrt(v))), null, own);
+  g.draw(app, forces.map((row) => row.map((v) => root(v / most))), null, own);
+  const given = own.map((k) => (by ? shares[k][a] : shares[a][k]) ?? 0), first = own.filter((k) => k !== a).reduce((best, k) => (given[k] > given[best] ? k : best), a ? 0 : 1);
+  const right = own.filter((k) => own.every((j) => (by ? cosines[j][k] <= cosines[k][k] : cosines[k][j] <= cosines[k][k]))).length;
+  const t = settingsOf(app, "loss").temperature, [who, what] = by ? [`Sentence ${a + 1}, “${captions[a]}”,`, "image"] : [`Image ${a + 1}`, "sentence"];
+  return { r: all[by ? B + a : a], says: `${named(app, "loss")}${t ? ` (a scale of ${number(1 / t)})` : ""}, ${app.state.pairs === "fresh" ? "fresh networks" : `after ${steps} steps of CLIP`}: loss ${number(value, 4)}` +
+    `${alone ? "" : `, chance ${number(Math.log(B), 4)}`}. ${right} of ${B} ${by ? "sentences" : "images"} are nearest to their own ${what}. ${who} gives its own ${what}${by ? "" : ` (“${captions[a]}”)`} ${percent(given[a])}; ` +
+    `of the others most to ${what} ${first + 1}${by ? "" : ` (“${captions[first]}”)`}: ${percent(given[first])}.` };
+}
+
 function draw(app) {
+  app.ruled.style.display = paired(app) ? "none" : "";
+  if (paired(app)) {
+    const { r, says } = drawPairs(app);
+    drawForces(app, r, `${columns(app) ? "sentence" : "image"} ${label(app, app.row())}`);
+    return says;
+  }
   const all = rows(app), own = all.map((r) => r.own), a = app.row(), r = all[a], title = app.data.losses[app.state.loss].title;
   const most = Math.max(...all.flatMap((x) => x.force.map((f) => Math.abs(f ?? 0)))) || 1;
   const [s, p, g] = app.grids;
+  s.title.textContent = "1 · similarities s (strong: near)";
+  p.title.textContent = "2 · softmax of each row";
   s.draw(app, all.map((x, i) => x.row.map((v, b) => (b === i ? null : (v + 1) / 2 + 1e-9))), null, own);
   p.draw(app, all.map((x) => x.shares.map((v) => (v === null ? null : Math.sqrt(v)))), all.map((x) => x.W), own);
   p.note.textContent = all[0].W === null ? "" : "W";
   g.draw(app, all.map((x) => x.force.map((f) => (f === null ? null : Math.sign(f) * Math.sqrt(Math.abs(f) / most)))), null, own);
-  const { chart } = app, forces = r.force.map((f) => Math.abs(f ?? 0)), high = Math.max(...forces) || 1;
-  const nice = [1, 1.5, 2, 3, 5, 7.5, 10, 15].map((m) => m * 10 ** Math.floor(Math.log10(high))).find((m) => m >= high * 1.05);
-  chart.root.querySelector(".title").textContent = `4 · anchor ${label(app, a)}: ● its pull, │ each push`;
-  chart.axes(chart.x, { low: 0, high: nice, label: "force" });
-  const stem = (b) => `M${chart.X(r.row[b]).toFixed(1)} ${chart.Y(0)}V${chart.Y(Math.max(r.force[b], 0)).toFixed(1)}`;
-  put(app.stems, r.others.map(stem).join(""));
-  const x = chart.X(r.row[r.own]), y = chart.Y(Math.abs(r.force[r.own]));
-  put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
+  drawForces(app, r, `anchor ${label(app, a)}`);
   drawRuler(app);
   const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
   const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W ${equals(r.W)}`;
@@ -222,8 +253,20 @@ function draw(app) {
     `${number(pushed)}, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
 }
 
+function drawForces(app, r, who) { // of one anchor
+  const { chart } = app, forces = r.force.map((f) => Math.abs(f ?? 0)), high = Math.max(...forces) || 1;
+  const nice = [1, 1.5, 2, 3, 5, 7.5, 10, 15].map((m) => m * 10 ** Math.floor(Math.log10(high))).find((m) => m >= high * 1.05);
+  chart.root.querySelector(".title").textContent = `4 · ${who}: ● its pull, │ each push`;
+  chart.axes(chart.x, { low: 0, high: nice, label: "force" });
+  const stem = (b) => `M${chart.X(r.row[b]).toFixed(1)} ${chart.Y(0)}V${chart.Y(Math.max(r.force[b], 0)).toFixed(1)}`;
+  put(app.stems, r.others.map(stem).join(""));
+  const x = chart.X(r.row[r.own]), y = chart.Y(Math.abs(r.force[r.own]));
+  put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
+}
+
 function shown(app, name) {
-  return name !== "queue" || app.data.losses[app.state.loss].queue;
+  if (paired(app)) return ![...BATCH, ...RULED].includes(name);
+  return name !== "asks" && (name !== "queue" || app.data.losses[app.state.loss].queue);
 }
 
 function preview(app) { // the ruler, from the best at the left to chance at the right: up to the loss, what is still to be gone
@@ -233,12 +276,14 @@ function preview(app) { // the ruler, from the best at the left to chance at the
 }
 
 // the ruler's own controls stand beside it; what the small batch below has, below that
-const early = (name) => !["pictures", "dimensions", "classes", "learned", "seed"].includes(name);
+const BATCH = ["pictures", "dimensions", "classes", "learned", "seed"], RULED = ["value", "batch_size", "queue", "positive", "spread"];
+const early = (app, name) => !paired(app) && ![...BATCH, "pairs"].includes(name);
 
 export default { render({ model, el }) {
   const app = explore(model, el, { build, draw, shown, early, preview }, compare);
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);
+  app.table = () => table(app);
   app.says = () => says(app, ruler(app));
 } };

@@ -92,6 +92,7 @@ def page(
         said = "; ".join(f"{style.title(loss)} {why}" for loss, why in out.items())
         data["source"] += f" Left out: {said}." if out else ""
     if name == "matrix":
+        data |= {"pairs": json.loads((SOURCES / "pairs.json").read_text(encoding="utf-8"))}
         data |= {"near": anatomy.NEAR, "past": anatomy.PAST, "scales": anatomy.SCALES}
     script = module(name).replace("export default", "const explorer =") + BEGIN % name
     return template("page.html").render(

@@ -310,7 +310,7 @@ function lay(app) { // the controls that there are now; an input that stays is k
       const same = kept[c.name];
       app.inputs[c.name] = same && same.label === c.label && same.symbol === c.symbol ? same : control(app, c);
     }
-    const early = wanted.filter((c) => app.early && app.page.early(c.name));
+    const early = wanted.filter((c) => app.early && app.page.early(app, c.name));
     app.early?.replaceChildren(...early.map((c) => app.inputs[c.name].row));
     app.form.replaceChildren(...wanted.filter((c) => !early.includes(c)).map((c) => app.inputs[c.name].row));
     if (app.page.buttons && !app.hidden.has("buttons")) app.form.prepend(app.page.buttons(app));

@@ -258,6 +258,34 @@ def test_each_row_of_the_matrix_is_its_anchors_pairs_shares_and_forces(kept):
                 )
 
 
+@pytest.mark.parametrize("name", ["CLIP", "SigLIP"])
+def test_images_by_captions_have_the_losss_value_shares_and_gradient(opening, name):
+    dice, cases = Dice(5), []
+    for k in range(8):
+        where = {"pairs": ("fresh", "trained")[k % 2], "asks": ("images", "captions")[k // 2 % 2]}
+        cases.append([where | {"loss": name} | plain(dice.settings(name)), 0])
+    shown = "(({ value, cosines, shares, forces }) => ({ value, cosines, shares, forces }))(app.table())"
+    with opening("matrix") as page:
+        answers = page.ask(SET.replace("ASK", shown), cases)
+        tables = page.ask("(app) => app.data.pairs.tables")
+        page.ask("(app, given) => app.open(given)", {"pairs": "trained", "loss": name})
+        said = page.page.text_content(".says")
+        assert ("loss" in said) and "own sentence (“" in said and not page.page.locator(".ruler").is_visible()
+    for (state, _), found in zip(cases, answers, strict=True):
+        loss, tau = built(name, {c.name: state[c.name] for c in controls.of_loss(name)}), state["temperature"]
+        s = (torch.tensor(tables[state["pairs"]], dtype=torch.float64) / 1000).requires_grad_()
+        B, others = len(s), ~torch.eye(len(s), dtype=torch.bool)
+        ways = [loss.per_anchor(of.diag()[:, None], of[others].view(B, B - 1)).mean() for of in (s, s.T)]
+        value = (ways[0] + ways[1]) / 2
+        value.backward()
+        dim = 1 if state["asks"] == "images" else 0
+        shares = torch.softmax(s / tau, dim) if name == "CLIP" else torch.sigmoid(s / tau + state["bias"])
+        assert_close(found["cosines"], s.detach(), "cosines")
+        assert_close(found["value"], value.detach(), f"{state}, loss")
+        assert_close(found["shares"], shares.detach(), f"{state}, shares")
+        assert_close(found["forces"], s.grad, f"{state}, gradient")
+
+
 def test_the_ruler_reads_as_the_packages(kept):
     dice, cases, verdicts = Dice(4), [], set()
     for k in range(6 * len(OFFERED)):
