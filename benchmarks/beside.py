@@ -60,7 +60,7 @@ def own_cells() -> dict[str, Any]:
 
 
 def objective(contender: str, given: dict[str, float], own: dict[str, Any], classes: int) -> nn.Module:
-    """What is trained beside the encoder; its `loss(encoder, images, labels, draw)` is a step's."""
+    """Part that is trained beside the encoder; its `loss(encoder, images, labels, draw)` is a step's."""
     width = own["SmallViT"]().features
     if contender == "SimCLR":
         part: nn.Module = encoders.ProjectionHead(width, width, 64)

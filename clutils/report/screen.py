@@ -232,8 +232,8 @@ def push(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     for at, line in ((tau, "-"), (USUAL, "--")):
         shares = anatomy.hardness_weights(negatives, at).sort(dim=1, descending=True).values.mean(dim=0)
         parts.append(shares[:tenth].sum().item())
-        look = {"color": style.temperature(at), "linestyle": line, "marker": ""}
-        ax.plot(range(1, len(shares) + 1), shares.cumsum(dim=0), label=f"τ = {at:g}", **look)
+        rank, sums = range(1, len(shares) + 1), shares.cumsum(dim=0)
+        ax.plot(rank, sums, line, marker="", color=style.temperature(at), label=f"τ = {at:g}")
     ax.set(ylim=(0, 1.03), xlabel="negatives, hardest first", ylabel="share of the push")
     ax.legend(loc="lower right", fontsize=8.5)
     reading = f"The hardest tenth of {negatives.shape[1]} negatives receives {parts[0]:.0%} of the push; at "
