@@ -269,8 +269,9 @@ def test_images_by_captions_have_the_losss_value_shares_and_gradient(opening, na
         answers = page.ask(SET.replace("ASK", shown), cases)
         tables = page.ask("(app) => app.data.pairs.tables")
         page.ask("(app, given) => app.open(given)", {"pairs": "trained", "loss": name})
-        said = page.page.text_content(".says")
-        assert ("loss" in said) and "own sentence (“" in said and not page.page.locator(".ruler").is_visible()
+        said = page.page.locator(".says").filter(has_text="own sentence (“")  # once the page is drawn
+        said.wait_for()
+        assert "loss" in said.text_content() and not page.page.locator(".ruler").is_visible()
     for (state, _), found in zip(cases, answers, strict=True):
         loss, tau = built(name, {c.name: state[c.name] for c in controls.of_loss(name)}), state["temperature"]
         s = (torch.tensor(tables[state["pairs"]], dtype=torch.float64) / 1000).requires_grad_()
