@@ -1,7 +1,8 @@
 """All losses of the family on the same similarities: a portrait of each, and who is kin to whom."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
 from matplotlib.axes import Axes
@@ -14,6 +15,7 @@ from clutils import anatomy
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import Loss
 
+T = TypeVar("T")
 SAME = 1e-9  # relative difference below which two gradients are one
 PARALLEL = 1e-4  # degrees below which two directions are one; arccos near 1 knows no less in float64
 FLOOR = 1e-3  # of the axis of ratios
@@ -79,19 +81,22 @@ def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
 
 def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
     """Losses of one gradient, and those of one direction: two lists of groups of two or more."""
+    one = grouped(found, lambda a, b: difference(a, b) < SAME)
+    parallel = grouped(found, lambda a, b: angle(a, b) < PARALLEL)
+    return [group for group in one if len(group) > 1], [group for group in parallel if len(group) > 1]
 
-    def groups(related) -> list[list[str]]:
-        grouped: list[list[str]] = []
-        for name in found:
-            for group in grouped:
-                if related(found[group[0]], found[name]):
-                    group.append(name)
-                    break
-            else:
-                grouped.append([name])
-        return [group for group in grouped if len(group) > 1]
 
-    return groups(lambda a, b: difference(a, b) < SAME), groups(lambda a, b: angle(a, b) < PARALLEL)
+def grouped(found: Mapping[str, T], related: Callable[[T, T], bool]) -> list[list[str]]:
+    """Names in groups: each with the first group whose first member is related to it."""
+    groups: list[list[str]] = []
+    for name in found:
+        for group in groups:
+            if related(found[group[0]], found[name]):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return groups
 
 
 @style.in_course_style
@@ -110,20 +115,12 @@ def portraits(
         ratios[name] = (pull, push[order])
     first = ratios[beside]
     ratios = {name: (pull / first[0], push / first[1]) for name, (pull, push) in ratios.items()}
-    groups: list[list[str]] = []
-    for name, own in ratios.items():
-        for group in groups:
-            if all(map(torch.allclose, ratios[group[0]], own)):
-                group.append(name)
-                break
-        else:
-            groups.append([name])
 
     def unevenness(group: list[str]) -> float:
         push = ratios[group[0]][1]
         return float((push.clamp(min=FLOOR).log()).std()) + 10 * float((push < 0).any())
 
-    groups.sort(key=unevenness)
+    groups = sorted(grouped(ratios, lambda a, b: all(map(torch.allclose, a, b))), key=unevenness)
     rows = -(-len(groups) // columns)
     figure, axes = new(11.0, 1.65 * rows + 0.6, rows, columns, sharex=True, sharey=True, squeeze=False)
     for ax, group in zip(axes.flat, groups, strict=False):
