@@ -25,22 +25,16 @@ def by_class(
     grid = torch.linspace(-math.pi, math.pi, 361)
     said = []
     for ax, (title, z) in zip(axes[0], panels.items(), strict=True):
-        x, y = z.mean(dim=0) / z.mean(dim=0).norm().clamp(min=1e-9)  # all images' mean lies in the middle
-        turned = z @ torch.stack([torch.stack([x, -y]), torch.stack([y, x])])
+        points = torch.view_as_complex(z.contiguous())
+        turned = points * points.mean().conj()  # all images' mean lies in the middle
         for k, (look, c) in enumerate(zip(style.series(len(classes), False), classes, strict=True)):
-            angles = torch.atan2(turned[labels == c, 1], turned[labels == c, 0])
-            density = (
-                (60 * (torch.cos(grid[:, None] - angles) - 1)).exp().mean(dim=1)
-            )  # von Mises, about 7° wide
-            ax.fill_between(
-                grid.rad2deg(), -k, -k + 0.85 * density / density.max(), color=look["color"], alpha=0.75
-            )
-            x, y = turned[labels == c].mean(dim=0)
-            ax.plot(math.degrees(math.atan2(y, x)), -k + 0.06, "v", color=style.INK, markersize=7)
+            own = turned[labels == c]
+            density = (60 * ((grid[:, None] - own.angle()).cos() - 1)).exp().mean(dim=1)  # about 7° wide
+            top = -k + 0.85 * density / density.max()
+            ax.fill_between(grid.rad2deg(), -k, top, color=look["color"], alpha=0.75)
+            ax.plot(own.mean().angle().rad2deg(), -k + 0.06, "v", color=style.INK, markersize=7)
         ax.set(title=title, xlabel="angle from all images' mean (▼ its class's)", xlim=(-180, 180))
-        ax.set_xticks(
-            range(-180, 181, 90), [f"{degrees}°".replace("-", "−") for degrees in range(-180, 181, 90)]
-        )
+        ax.set_xticks(range(-180, 181, 90), ["−180°", "−90°", "0°", "90°", "180°"])
         lengths = [float(z[labels == c].mean(dim=0).norm()) for c in classes]
         said.append(f"{title}: the classes' mean vectors are {min(lengths):.2f} to {max(lengths):.2f} long")
     axes[0][0].set_yticks([0.3 - k for k in range(len(classes))], [names[c] for c in classes])
