@@ -81,30 +81,19 @@ def found(table: pandas.DataFrame) -> Figure:
     each = max(0.34, 0.19 * _lines(table["map"]).max())
     figure, axes = new(10.4, 1.35 + each * len(table), 1, 2, sharey=True)
     end = {"va": "bottom", "fontsize": 9, "color": style.GREY}
+    beside = {"textcoords": "offset points", "va": "center", "fontsize": 10, "path_effects": style.halo()}
+    looks = {False: {"color": style.BLUE, "marker": "o"}, True: {"color": style.VERMILLION, "marker": "D"}}
     asked = (
         ("object", "the object", "the background", "the object"),
         ("outline", "a band along its outline", "the rest", "the outline"),
     )
     for ax, (what, title, below, above) in zip(axes, asked, strict=True):
         ax.axvline(0.5, **CHANCE)
-        for place, (name, value, low, high) in enumerate(
-            table[["map", what, f"{what}_low", f"{what}_high"]].itertuples(index=False)
-        ):
-            learned = name.endswith(", trained")
-            look = (
-                {"color": style.VERMILLION, "marker": "D"}
-                if learned
-                else {"color": style.BLUE, "marker": "o"}
-            )
-            around = [[abs(value - low)], [abs(high - value)]]
+        rows = table[["map", what, f"{what}_low", f"{what}_high"]].itertuples(index=False)
+        for place, (name, value, low, high) in enumerate(rows):
+            look, around = looks[name.endswith(", trained")], [[abs(value - low)], [abs(high - value)]]
             ax.errorbar(value, place, xerr=around, **look, linestyle="none", capsize=3, zorder=4)
-            right = {
-                "textcoords": "offset points",
-                "va": "center",
-                "fontsize": 10,
-                "path_effects": style.halo(),
-            }
-            ax.annotate(f"{value:.2f}", (max(value, high), place), (7, 0), **right, color=look["color"])
+            ax.annotate(f"{value:.2f}", (max(value, high), place), (7, 0), **beside, color=look["color"])
         ax.set(xlabel="AUROC per image: mean, 95 % interval", xlim=(0, 1.1))
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_title(title, pad=20)
