@@ -63,7 +63,7 @@ def effective_negatives(
 
 
 def class_looks(labels: Tensor) -> list[dict[str, Any]]:
-    """Colours and markers of classes, without blue and orange: those are a temperature's."""
+    """Colours and markers of classes, without blue and vermillion, the ends of a temperature's."""
     colours = (style.GREEN, style.PURPLE, style.ORANGE, style.GREY, style.SKY, style.BLACK)
     return [{"color": colours[k % 6], "marker": style.MARKERS[k % 8]} for k in range(int(labels.max()) + 1)]
 

@@ -91,7 +91,6 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             text.xy = (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
         for artist in (rim, trade, trade_here, shares, share_here):
             artist.set_color(style.temperature(temperature))
-        rim.set_fill(False)
         trade.set_data(uniformity[: step + 1], tolerance[: step + 1])
         trade_here.set_data([uniformity[step]], [tolerance[step]])
         shares.set_data(range(step + 1), push[: step + 1])
