@@ -181,14 +181,14 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
         each = (end - start) / len(group)
         begin = start + group.index(number) * each
         tell = [f"**Minutes {begin:.0f} to {begin + each:.0f} of {minutes}**"]
-        first = {cell for cell, _ in slide.cells[:1]} - told
-        tell += [said.get(cell, "") for cell in first] or [said.get(slide.title, "")]
+        new = {cell for cell, _ in slide.cells[:1]} - told
+        tell += [said.get(cell, "") for cell in new] or [said.get(slide.title, "")]
         tell += [of_section(slide.section, said)] if slide.section != before else []
-        tell += around(slide, taken, notebook, places) if first else []
+        tell += around(slide, taken, notebook, places) if new else []
         sections.append(
             of_slide(slide, drawn(slide, notebook, places, base_url), "\n\n".join(filter(None, tell)))
         )
-        before, told = slide.section, told | first
+        before, told = slide.section, told | new
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
 
