@@ -157,6 +157,45 @@ POINTS = re.compile(  # words of a text that stands beside a figure, a table or 
 )
 
 
+PICTURE = re.compile(  # what a cell calls that draws: nothing is run here
+    r"\bfigures\.(?:show|new)\(|\bexplorers\.frame\(|\bsphere\.circle\(|lesson\.watch\(|^found$",
+    re.MULTILINE,
+)
+NO_CHARTS = ("lesson.search(",)  # panels without one
+
+
+def shows_a_picture(name: str, cells: dict) -> bool:
+    """A figure, an explorer, a panel or an image; a table, a formula or printed lines are none."""
+    if slides.TITLE.fullmatch(name):
+        return True
+    cell = cells[name]
+    if cell.cell_type == "markdown":  # of a text with a table a slide shows the table
+        return bool(slides.IMAGE.search(cell.source)) and "\n|" not in cell.source
+    live = "control" in cell.metadata.get("tags", []) and not any(no in cell.source for no in NO_CHARTS)
+    return bool(PICTURE.search(cell.source)) or live
+
+
+@each_lesson
+def test_at_most_one_slide_in_four_has_no_figure(path):
+    """The outline is one of them. A question stands alone where its figure would answer it."""
+    cells = {cell.id: cell for cell in nbformat.read(path, 4).cells}
+    found = slides.listed(path.stem)
+    bare = [one.title for one in found if not any(shows_a_picture(name, cells) for name, _ in one.cells)]
+    assert 4 * (len(bare) + 1) <= len(found) + 1, (
+        f"of {len(found) + 1} slides: the outline, {', '.join(bare)}"
+    )
+
+
+@each_lesson
+def test_every_slide_has_a_sentence_to_say_of_its_own(path):
+    _, *found = slides.listed(path.stem)
+    said = [slide.say for slide in found]
+    assert len(set(said)) == len(said), "a sentence is said twice"
+    for slide in found:
+        assert 5 <= len(slide.say.split()) <= 35 and slide.say[-1] in ".?!", f"{slide.title!r}: {slide.say!r}"
+        assert slide.say not in slide.text, f"{slide.title!r} reads its slide aloud"
+
+
 @each_lesson
 def test_a_slide_has_a_title_few_words_and_what_its_text_points_at(path):
     notebook = nbformat.read(path, 4)
@@ -170,13 +209,14 @@ def test_a_slide_has_a_title_few_words_and_what_its_text_points_at(path):
         )
         assert shown[-1].section == "What we found", "a deck ends with what was found"
     for slide in (opening, *found):
-        unknown = [name for name, _ in slide.cells if name not in cells]
+        unknown = [name for name, _ in slide.cells if name not in cells and not slides.TITLE.fullmatch(name)]
         assert not unknown, f"{slide.title!r} shows {unknown}, which is no cell of {path.name}"
         own = f"{slide.title} {re.sub(r'[$]{2}.*?[$]{2}', '', slide.text)}"
         assert len(own.split()) <= 60, f"{slide.title!r} has {len(own.split())} words"
-        drawn = [cells[n] for n, _ in slide.cells if cells[n].cell_type == "code" or "\n|" in cells[n].source]
+        drawn = [shows_a_picture(name, cells) or "\n|" in cells[name].source for name, _ in slide.cells]
+        drawn += [cells[name].cell_type == "code" for name, _ in slide.cells if name in cells]
         pointing = POINTS.search(slide.text.lower())
-        assert drawn or not pointing, f"{slide.title!r} says {pointing[0]!r}, and shows no figure"
+        assert any(drawn) or not pointing, f"{slide.title!r} says {pointing[0]!r}, and shows no figure"
 
 
 @each_lesson
@@ -196,7 +236,7 @@ def test_a_slide_that_ends_with_a_question_has_its_answer_later_in_the_same_deck
     _, *found = slides.listed(path.stem)
     for minutes in stage.CUTS:
         deck = [slide for slide in found if minutes == 50 or slide.short]
-        drawn = {places[name] for slide in deck for name, _ in slide.cells}
+        drawn = {places[name] for slide in deck for name, _ in slide.cells if name in places}
         for asked in drawn & set(asking):
             answering = range(asked + 1, min((n for n in asking if n > asked), default=len(cells)))
             assert drawn & set(answering), f"{cells[asked].id} has no answer in {minutes} minutes"
@@ -204,7 +244,7 @@ def test_a_slide_that_ends_with_a_question_has_its_answer_later_in_the_same_deck
             if (slide.text or slide.title).endswith("?"):
                 where = f"{slide.title!r} in {minutes} minutes"
                 assert after.section == slide.section, f"{where}: no answer before the section ends"
-                at, then = (places[one.cells[0][0]] if one.cells else None for one in (slide, after))
+                at, then = (places.get(one.cells[0][0]) if one.cells else None for one in (slide, after))
                 assert at is None or then is None or at <= then, f"{where}: what comes next stands before it"
 
 
@@ -238,7 +278,7 @@ def test_no_note_is_empty_and_none_is_a_neighbours(path):
 
 def tell(slide, notebook, stem):
     places = {cell.id: n for n, cell in enumerate(notebook.cells)}
-    taken = {places[cell] for other in slides.listed(stem) for cell, _ in other.cells}
+    taken = {places[cell] for other in slides.listed(stem) for cell, _ in other.cells if cell in places}
     return slides.around(slide, taken, notebook, places)
 
 

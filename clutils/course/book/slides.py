@@ -9,6 +9,9 @@ A slide is a title, what a cell of the notebook shows, and the sentence that rea
   where their code is shown, too
 - the title, and after a colon the text; `//` begins a paragraph
 
+A number in the place of an id, as in `17`, is the image under that notebook's title. A line `> ...` below a
+slide is what the speaker says first.
+
 `### The name [8, 4]` before a group of slides is its name in the outline, and its minutes in the deck of 50
 and in that of 20; the speaker's times come from them. The line before all of them is the question of the
 hour, with the cell that illustrates it. Of a cell of text a slide shows its table, or else its image.
@@ -22,7 +25,7 @@ import html
 import json
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -42,6 +45,7 @@ QUESTION = re.compile(rf"(?:{CELL} )?(.+\?)")
 KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
 WIDE = 1.6  # width through height from which on a figure stands over its text, and not beside it
 IMAGE = re.compile(r"!\[(.*?)\]\((pictures/[\w-]+\.png)\)")
+TITLE = re.compile(r"\d\d")  # a notebook's number, for the image under its title
 HEADING = re.compile(r"^# (?:\d\d · )?(.+)")
 
 
@@ -54,6 +58,7 @@ class Slide:
     - cells: (id, number of the figure or 0 for all) of each cell that it shows
     - code: whether the code of these cells is shown, too
     - short: whether it is in the deck of 20 minutes
+    - say: the sentence that opens it aloud
     """
 
     title: str
@@ -63,6 +68,7 @@ class Slide:
     cells: tuple[tuple[str, int], ...] = ()
     code: bool = False
     short: bool = False
+    say: str = ""
 
 
 def notes(stem: str) -> dict[str, str]:
@@ -100,6 +106,9 @@ def listed(stem: str) -> list[Slide]:
             if named is None:
                 raise ValueError(f"slides of {stem}: {line!r} has no minutes, as in '### Name [8, 4]'")
             section, minutes = named[1], (int(named[2]), int(named[3] or 0))
+            continue
+        if line.startswith("> ") and len(found) > 1 and not found[-1].say:
+            found[-1] = replace(found[-1], say=line[2:])
             continue
         one = LINE.fullmatch(line)
         if one is None:
@@ -161,7 +170,7 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
     said["Timing"] = "\n".join(f"- {start:.0f} to {end:.0f}: {name}" for name, (start, end) in times.items())
     places = {cell.get("id", ""): number for number, cell in enumerate(notebook.cells)}
     for cell, _ in (cell for slide in (opening, *slides) for cell in slide.cells):
-        if cell not in places:
+        if cell not in places and not TITLE.fullmatch(cell):
             raise ValueError(f"slides of {stem}: {cell!r} is no cell of the notebook")
     whole = "\n\n".join(
         [KEYS, *(f"**{part}**\n\n{said[part]}" for part in (*PARTS, "Timing") if said.get(part))]
@@ -173,16 +182,16 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: 
     ]
     outline = "".join(f"<li>{inline(name)}</li>" for name in times)
     sections.append(f"<section><h2>In this lecture</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
-    taken = {places[cell] for slide in slides for cell, _ in slide.cells}
-    before, told = "", set()
+    taken = {places[cell] for slide in slides for cell, _ in slide.cells if cell in places}
+    before, told = "", set[str]()
     for number, slide in enumerate(slides):
         group = [n for n, other in enumerate(slides) if other.section == slide.section]
         start, end = times[slide.section]
         each = (end - start) / len(group)
         begin = start + group.index(number) * each
-        tell = [f"**Minutes {begin:.0f} to {begin + each:.0f} of {minutes}**"]
+        tell = [f"**Minutes {begin:.0f} to {begin + each:.0f} of {minutes}**", slide.say]
         new = {cell for cell, _ in slide.cells[:1]} - told
-        tell += [said.get(cell, "") for cell in new] or [said.get(slide.title, "")]
+        tell += [said.get(cell, "") for cell in new]
         tell += [of_section(slide.section, said)] if slide.section != before else []
         tell += around(slide, taken, notebook, places) if new else []
         sections.append(
@@ -230,6 +239,10 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
     ran = any(cell.get("outputs") for cell in notebook.cells)
     parts = []
     for name, number in slide.cells:
+        if TITLE.fullmatch(name):
+            source = nbformat.read(stage.find(name), 4).cells[0].source
+            parts.append("".join(map(of_image, IMAGE.findall(source))))
+            continue
         cell = notebook.cells[places[name]]
         if cell.cell_type == "markdown":
             rows = re.findall(r"^\|.*$", cell.source, re.MULTILINE)
@@ -260,7 +273,7 @@ def around(slide: Slide, taken: set[int], notebook: NotebookNode, places: dict[s
     That is the cell's own text, what leads to a figure and what reads it: up to the next cell that another
     slide shows (`taken`), the next question, section or figure.
     """
-    if not slide.cells:
+    if not slide.cells or TITLE.fullmatch(slide.cells[0][0]):
         return []
     cells, own = notebook.cells, places[slide.cells[0][0]]
     on_stage = set(stage.path(notebook))
