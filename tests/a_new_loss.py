@@ -74,9 +74,7 @@ def test_the_family_shows_it_by_autograd_and_says_so():
     assert row.count("by autograd") == 2 and "$" in row and worst < 1e-9
     members = {"NT-Xent": losses.NTXent(0.2), TITLE: getattr(losses, NAME)()}
     positives, negatives = toys.random_similarities(5, 1, 12, torch.Generator().manual_seed(0))
-    assert TITLE in figures.alt(family.kinship(family.gradients(members, positives, negatives)))
-    portraits = family.portraits(members, positives[0], negatives[0], beside="NT-Xent", columns=2)
-    assert TITLE in figures.alt(portraits)
+    assert all(of.isfinite().all() for of in family.gradients(members, positives, negatives).values())
 
 
 def test_one_idea_says_that_nobody_has_looked():

@@ -1,4 +1,4 @@
-"""Notebook 07: kinship is what two independent measures of gradients say; its comparison is repeatable."""
+"""Notebook 07: angles of gradients are NumPy's, its formulas autograd's; its comparison is repeatable."""
 
 import dataclasses
 import json
@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import torch
 
-from clutils import anatomy, data, figures, losses, similarities, training
+from clutils import data, figures, losses, similarities, training
 from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
-from clutils.course.family import figures as family
+from clutils.course.family import gradients as family
 from clutils.course.family import table
 from tests.course.answers import judged
 
@@ -32,55 +32,6 @@ def test_angle_and_difference_are_those_of_numpy():
     assert family.difference(tensors[0], 3 * tensors[0]) == pytest.approx(2 / 3)
     assert family.angles(*tensors).tolist() == pytest.approx(np.degrees(np.arccos(cosine)))
     assert math.isnan(family.angle(tensors[0], 0 * tensors[0]))
-
-
-def test_kin_are_found_and_strangers_are_not():
-    members = {
-        "NT-Xent": losses.NTXent(0.2),
-        "decoupled": losses.Decoupled(0.2),
-        "FlatNCE": losses.FlatNCE(0.2),
-        "MACL, α = 0": losses.MACL(0.2, alpha=0.0),
-        "dual": losses.DualTemperature(0.2),
-        "SupCon": losses.SupCon(0.2),
-        "CLIP": losses.CLIP(0.2),
-        "another τ": losses.NTXent(0.21),
-        "HCL": losses.HardNegative(0.2),
-    }
-    same, parallel = family.kin(family.gradients(members, *CASES))
-    assert same == [["NT-Xent", "SupCon", "CLIP"], ["decoupled", "FlatNCE", "MACL, α = 0"]]
-    assert parallel == [["NT-Xent", "decoupled", "FlatNCE", "MACL, α = 0", "dual", "SupCon", "CLIP"]]
-
-
-def test_the_kinship_table_writes_what_was_measured():
-    found = family.gradients(
-        {"a": losses.NTXent(0.2), "b": losses.Decoupled(0.2), "c": losses.NTXent(0.5)}, *CASES
-    )
-    ax = family.kinship(found)
-    texts = [text.get_text() for text in ax.texts]
-    largest = family.angle(found["a"], found["c"])
-    turned = f"{float(family.angles(found['a'], found['c']).median()):.0f}° ({largest:.0f}°)"
-    assert texts == ["=", "∥", turned, "∥", "=", turned, turned, turned, "="]
-    assert "a, b, c" in figures.alt(ax)
-
-
-def test_each_portrait_holds_its_losss_forces_beside_another_ones():
-    positives, negatives = (t[0] for t in CASES)
-    members = {"NT-Xent": losses.NTXent(0.2), "HCL": losses.HardNegative(0.2)}
-    figure = family.portraits(members, positives, negatives, beside="NT-Xent", columns=2)
-    pull, push = anatomy.forces(members["HCL"], positives[None], negatives[None])
-    plain = anatomy.forces(members["NT-Xent"], positives[None], negatives[None])
-    level, shown, drawn_in, pulled = figure.axes[1].lines
-    assert list(level.get_ydata()) == [1, 1]
-    order = negatives.argsort()
-    pushed, ratio = push[0][order] > 0, (push / plain[1])[0][order]
-    torch.testing.assert_close(torch.as_tensor(shown.get_ydata())[pushed], ratio[pushed])
-    assert pulled.get_ydata()[0] == pytest.approx(float(pull / plain[0]))
-    assert len(drawn_in.get_ydata()) == int((push < 0).sum()) > 0
-    members["SupCon"] = losses.SupCon(0.2)
-    titles = [
-        ax.get_title(loc="left") for ax in family.portraits(members, positives, negatives, "NT-Xent").axes
-    ]
-    assert titles[:2] == ["NT-Xent, SupCon", "HCL"], "one portrait for all that push alike"
 
 
 # ---- the family on one page ------------------------------------------------------------------------------

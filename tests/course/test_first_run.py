@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import data, figures, maps, training, views
+from clutils import data, maps, training, views
 from clutils.course import first_run as lesson
 from clutils.course import records
 from tests.course.answers import judged
@@ -205,15 +205,6 @@ def test_what_notebook_03_says_of_few_labels_is_on_record():
     for labels in (20, 100, 500):
         assert at["raw pixels", labels].max() < at["untrained", labels].min()
         assert at["untrained", labels].max() < at["contrastive", labels].min()
-
-
-def test_label_efficiency_draws_every_arm_and_says_its_means():
-    pandas = pytest.importorskip("pandas")
-    rows = [(arm, n, seed, 0.1 * n + 0.01 * seed) for arm in "ab" for n in (1, 5) for seed in (0, 2)]
-    table = pandas.DataFrame(rows, columns=["arm", "labels", "seed", "accuracy"])
-    ax = lesson.label_efficiency(table, 0.1)
-    assert "a 0.11 with 1, 0.51 with 5; b 0.11" in figures.alt(ax)
-    assert [text.get_text() for text in ax.texts] == ["a", "b", "guessing"]
 
 
 # ---- panels ------------------------------------------------------------------------------------------------

@@ -4,10 +4,8 @@ import math
 import runpy
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from matplotlib.colors import to_hex
 
 from clutils import anatomy, data, figures, losses, measures
 from clutils.course import records, toys
@@ -38,19 +36,6 @@ def test_the_circle_shows_each_point_in_its_class():
         np.testing.assert_allclose(points, z1[labels == label].numpy())
     assert len({c.get_paths()[0].vertices.tobytes() for c in ax.collections}) == 4, "distinguished by marker"
     assert "16 points of 4 classes" in figures.alt(ax)
-
-
-def test_results_are_drawn_run_by_run_with_their_mean():
-    table = pd.DataFrame(
-        {"temperature": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1], "knn": [0.8, 0.9, 0.6, 0.7]}
-    )
-    ax = temperature.by_temperature(table, "knn", "kNN accuracy")
-    assert line(ax, "mean")[1].tolist() == pytest.approx([0.85, 0.65])
-    assert ax.collections[1].get_offsets().tolist() == [[0.1, 0.9], [1.0, 0.7]], "of seed 1"
-    assert [to_hex(hue) for hue in ax.collections[1].get_edgecolors()] == [
-        figures.style.temperature(t) for t in (0.1, 1.0)
-    ]
-    assert "0.85 at 0.1, 0.65 at 1" in figures.alt(ax)
 
 
 def test_the_panel_moves_to_the_frame_and_says_its_numbers():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -12,12 +11,7 @@ from torch import Tensor, nn
 
 from clutils import encoders, views
 from clutils.data import ImageSet
-from clutils.figures import axes_for, describe, style
 from clutils.training import optimisers
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 
 def labelled(labels: Tensor, count: int, seed: int = 0) -> Tensor:
@@ -76,23 +70,3 @@ def supervised(
         if step in looks:
             found.append(encoders.embed(network, test.images).argmax(dim=1) == test.labels)
     return found
-
-
-@style.in_course_style
-def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None = None) -> Axes:
-    """Accuracy against the number of labels, a line through the means of each arm's seeds and a mark a seed.
-
-    - table: columns arm, labels, seed, accuracy; guessing: accuracy of a blind guess, dotted
-    """
-    ax, said = axes_for(ax, 7.6, 4.4), []
-    arms = list(dict.fromkeys(table["arm"]))
-    for look, arm in zip(style.series(len(arms), ordered=False), arms, strict=True):
-        own = table[table["arm"] == arm]
-        means = own.groupby("labels")["accuracy"].mean()
-        ax.plot(means.index, means, label=arm, **look)
-        ax.plot(own["labels"], own["accuracy"], marker="_", color=look["color"], linestyle="none")
-        said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
-    ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4, label="guessing")
-    ax.set(xscale="log", xlabel="labelled images", ylabel="test accuracy", ylim=(0, 1))
-    style.name_lines(ax)
-    return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")

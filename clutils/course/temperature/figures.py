@@ -6,8 +6,8 @@ Every value is computed by `clutils.anatomy` or by the losses themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -16,9 +16,6 @@ from torch import Tensor
 from clutils import anatomy
 from clutils.course.sphere.figures import outline
 from clutils.figures import axes_for, describe, style
-
-if TYPE_CHECKING:
-    import pandas
 
 TEMPERATURES = (0.02, 10.0)
 
@@ -97,36 +94,3 @@ def circle(
     return describe(
         ax, f"{title or 'Points'} on the circle: {len(z)} points of {len(labels.unique())} classes."
     )
-
-
-@style.in_course_style
-def by_temperature(
-    table: pandas.DataFrame,
-    column: str,
-    label: str,
-    ax: Axes | None = None,
-) -> Axes:
-    """A column of results against τ: a marker for each run, a line through the means.
-
-    - table: a row a run, with the columns `temperature`, `seed` and `column`
-    - label: of the vertical axis
-    """
-    ax = axes_for(ax, 4.2, 3.6)
-    means = table.groupby("temperature")[column].mean()
-    ax.plot(means.index, means, color=style.GREY, linestyle="-", linewidth=1.5, zorder=1, label="mean")
-    for marker, (_, rows) in zip(style.MARKERS * 4, table.groupby("seed"), strict=False):
-        hues = rows["temperature"].map(style.temperature)
-        ax.scatter(rows["temperature"], rows[column], marker=marker, s=49, facecolors="none", edgecolors=hues)
-    _at_the_temperatures(ax, means.index, label)
-    ax.set_title("line: mean; a mark: a seed", fontsize=10)
-    spread = ", ".join(f"{value:.3g} at {t:g}" for t, value in means.items())
-    seeds = table["seed"].nunique()
-    return describe(ax, f"{label} against temperature, {seeds} seeds each; means: {spread}.")
-
-
-def _at_the_temperatures(ax: Axes, temperatures: Iterable[float], label: str) -> None:
-    """A logarithmic axis of τ with a tick at each of these."""
-    ticks = [float(t) for t in temperatures]
-    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
-    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    ax.set_xticks([], minor=True)
