@@ -13,7 +13,7 @@ import torch
 from clutils import data, figures, losses, similarities, training
 from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
-from clutils.course.family import gradients as family
+from clutils.course.family import angles as family
 from clutils.course.family import table
 from tests.course.answers import judged
 

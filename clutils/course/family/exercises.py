@@ -8,7 +8,7 @@ from torch import Tensor
 from clutils import losses
 from clutils.course import toys
 from clutils.course.exercise import written
-from clutils.course.family.gradients import PARALLEL, angle, difference, gradients
+from clutils.course.family.angles import PARALLEL, angle, difference, gradients
 
 exercise = written(__file__)
 
