@@ -27,8 +27,8 @@ temperatures by two rates, the other settings the authors' own. "NT-Xent at MACL
 what MACL's chosen run of seed 0 ends at, so its ten points are ten rates. Then eight seeds, paired: a
 seed gives every loss the same first weights and the same order of images. Of NT-Xent with views of different
 images three. Seed 0 of all comes before seed 1 of any, so a recording that was stopped has compared fairly.
-Last come three losses with four further views, three seeds: NT-Xent, and AttentionNCE flat and as it is. Their
-grid has six temperatures at one rate, 0.005, which did best in each of the grids before.
+Last come three losses with four further views, three seeds: NT-Xent, and AttentionNCE flat and as it is.
+Their grid has six temperatures at one rate, 0.005, which did best in each of the grids before.
 
 Prints a line a look; with --record it is added to benchmarks/records/evidence.csv (`real_images`:
 evidence_real_images.csv; `real_losses`: evidence_real_losses.csv), by which the notebooks judge. What the

@@ -32,6 +32,11 @@ def add_to(add: Add) -> None:
         default=50,
         help="length of the lecture in minutes; default: 50",
     )
+    stage(
+        "--executed",
+        action="store_true",
+        help="with --stage: run the notebook first, about a minute, and open it with its outputs",
+    )
 
 
 def lab(options: argparse.Namespace, rest: list[str]) -> int:
@@ -39,10 +44,14 @@ def lab(options: argparse.Namespace, rest: list[str]) -> int:
     if importlib.util.find_spec("jupyterlab") is None:
         raise ImportError("JupyterLab is not installed")  # the line that is printed names the extra
     start = START
+    if options.executed and options.stage is None:
+        raise ValueError("--executed needs --stage, as in: --stage 02 --executed")
     if options.stage is not None:
-        from clutils.course.book import stage
+        from clutils.course.book import running, stage
 
-        start = Path("notebooks", stage.write(options.stage, minutes=options.minutes).name)
+        stem = stage.find(options.stage).stem
+        outputs = running.executed([stem]) if options.executed else None
+        start = Path("notebooks", stage.write(options.stage, minutes=options.minutes, executed=outputs).name)
         own = str(stage.settings())
         os.environ |= {"JUPYTERLAB_SETTINGS_DIR": own, "JUPYTERLAB_WORKSPACES_DIR": own}
     elif (ROOT / START).is_file():

@@ -6,7 +6,8 @@ import re
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.sign import NotebookNotary
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from clutils.course.book import running, slides, stage
 
@@ -119,6 +120,34 @@ def test_the_copy_for_the_stage_leaves_the_notebook_as_it_was(tmp_path):
     assert original.read_bytes() == LESSONS[2].read_bytes()
     nbformat.validate(nbformat.read(copy, 4))
     assert copy not in running.sources(tmp_path), "the course's notebooks are the originals alone"
+
+
+def test_a_copy_with_outputs_has_them_at_once_and_is_trusted(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "trust"))
+    (tmp_path / LESSONS[2].name).write_bytes(LESSONS[2].read_bytes())
+    ran = nbformat.read(LESSONS[2], 4)
+    still = {"text/html": "<p>still</p>", "application/vnd.jupyter.widget-view+json": {"model_id": "1"}}
+    for cell in ran.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [new_output("display_data", still)]
+    (tmp_path / "ran").mkdir()
+    nbformat.write(ran, tmp_path / "ran" / LESSONS[2].name)
+    copy = nbformat.read(stage.write("2", tmp_path, executed=tmp_path / "ran"), 4)
+    first, *code = [cell for cell in copy.cells if cell.cell_type == "code"]
+    assert first.source.endswith(f"stage.progress({len(code)})") and copy.cells[1] is first
+    assert all(cell.outputs[0].data == {"text/html": "<p>still</p>"} for cell in code)
+    assert NotebookNotary().check_signature(copy)
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [(["1", "2"], "2 of 2: all cells have run"), (["1", "1 / 0", "2"], "2 of 3: a cell has raised an error")],
+)
+def test_the_bar_says_how_many_cells_have_run(tmp_path, sources, said):
+    bar = f"{stage.BAR}({len(sources)})"
+    notebook = new_notebook(cells=[new_code_cell(source) for source in (bar, *sources)])
+    done, _ = running.execute(notebook, tmp_path, allow_errors=True)
+    assert said in done.cells[0].outputs[0].data["text/html"]
 
 
 def test_the_stages_settings_are_the_readers_own_in_large_type(tmp_path, monkeypatch):

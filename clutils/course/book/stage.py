@@ -4,16 +4,19 @@ A cell tagged `stage` is shown in a lecture of 50 minutes, one tagged `stage-20`
 cells still run: they are for the student alone, and fold away.
 """
 
+import itertools
 import json
 import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+from nbformat.sign import NotebookNotary
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from clutils.course.book.running import NOTEBOOKS, sources
 
@@ -33,6 +36,7 @@ WORKSPACE = {  # no file browser beside it
     "metadata": {"id": "default"},
 }
 LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "16px"}
+BAR = "from clutils.course.book import stage\n\nstage.progress"  # the code that shows it
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -171,15 +175,54 @@ def _flat(cell: NotebookNode) -> NotebookNode:
     return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
 
-def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50) -> Path:
+def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50, executed: Path | None = None) -> Path:
     """Write the stage copy beside the notebook, and return its path; the notebook itself is only read.
 
     The copy is git-ignored, and each call replaces it: a lecturer's changes in it are gone the next time.
+
+    - executed: the folder of notebooks with outputs, as from `running.executed`; the copy then has them, and
+      JupyterLab trusts it. A live panel is a still until its cell is run
     """
     source = find(number, notebooks)
     copy = source.with_name(f"stage_{source.name}")
-    nbformat.write(folded(nbformat.read(source, 4), minutes), copy)
+    notebook = nbformat.read(source if executed is None else executed / source.name, 4)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    shown = folded(notebook, minutes)
+    code = sum(cell.cell_type == "code" for cell in shown.cells)
+    bar = new_code_cell(f"{BAR}({code})", id="stage-bar", metadata={"jupyter": {"source_hidden": True}})
+    shown.cells.insert(1, bar)  # below the title
+    if executed is not None:
+        NotebookNotary().sign(shown)
+    nbformat.write(shown, copy)
     return copy
+
+
+def progress(cells: int) -> None:
+    """A bar in this cell's output that says how many of so many code cells after it have run.
+
+    It follows every cell that runs from now on: to 'all have run', or to the first that raises.
+    """
+    from IPython import get_ipython
+    from IPython.display import HTML, display
+
+    events, run = get_ipython().events, itertools.count()  # this cell is the first to end
+
+    def line(done: int, says: str) -> HTML:
+        return HTML(f'<progress value="{done}" max="{cells}" style="width: 60%"></progress> {says}')
+
+    def after(result: Any) -> None:
+        done = next(run)
+        failed, ended = not result.success, done == cells
+        says = "a cell has raised an error" if failed else "all cells have run" if ended else "running"
+        bar.update(line(done, f"{done} of {cells}: {says}"))
+        if failed or ended:
+            events.unregister("post_run_cell", after)
+
+    bar = display(line(0, f"0 of {cells}"), display_id=True)
+    events.register("post_run_cell", after)
 
 
 def settings() -> Path:
