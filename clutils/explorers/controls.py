@@ -205,8 +205,7 @@ EXPLORERS = {
     ),
     "matrix": Explorer(
         "A batch's similarities, and what a loss makes of them",
-        "From similarities to shares, to the gate W, to the gradient. Choose an anchor (a row). The loss's "
-        "ruler is below.",
+        "From similarities to shares, to the gate W, to the gradient. Choose an anchor (a row).",
         MATRIX,
         {"temperature": 0.2},
     ),

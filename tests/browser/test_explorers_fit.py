@@ -35,22 +35,32 @@ def page(chromium):
     found.close()
 
 
-@pytest.mark.parametrize("name", OPENED)
-def test_charts_sentence_and_controls_fit_one_screen_and_its_text_stays_readable(page, tmp_path, name):
-    of, settings = OPENED[name]
-    (tmp_path / "cell.html").write_text(
+def measured(page, folder, of, settings):
+    """Each width of a frame, with its boxes; nothing leaves it, and no text is too small."""
+    (folder / "cell.html").write_text(
         f"<!doctype html><body style='margin: 0'>{explorers.frame(of, **settings)}", "utf-8"
     )
     for wide in (CELL, COLUMN, PHONE):
         page.set_viewport_size({"width": wide, "height": 900})
-        page.goto((tmp_path / "cell.html").as_uri())
+        page.goto((folder / "cell.html").as_uri())
         page.frame_locator("iframe").locator(".says").wait_for()
         page.wait_for_timeout(300)  # the charts take the width that they got
         found = page.evaluate(BOXES)
         assert found["wide"] <= wide
+        assert found["smallest"] > 10.5, f"{wide}: text of {found['smallest']:.1f} pixels"
+        yield wide, found
+
+
+@pytest.mark.parametrize("settings", [{}, {"pairs": "trained", "loss": "CLIP"}], ids=["views", "captions"])
+def test_four_charts_in_a_frame_keep_their_text_readable(page, tmp_path, settings):
+    assert [wide for wide, _ in measured(page, tmp_path, "matrix", settings)] == [CELL, COLUMN, PHONE]
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_charts_sentence_and_controls_fit_one_screen_and_its_text_stays_readable(page, tmp_path, name):
+    for wide, found in measured(page, tmp_path, *OPENED[name]):
         chart, says, said, controls = found["order"]
         assert chart <= says + 1 and said <= controls + 1, f"{wide}: not chart, sentence, controls: {found}"
-        assert found["smallest"] > 10.5, f"{wide}: text of {found['smallest']:.1f} pixels"
         if wide != PHONE:
             assert found["high"] <= SCREEN, f"{wide}: {found['high']:.0f} pixels high"
 
