@@ -10,6 +10,7 @@ from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from clutils.course.book import running, slides, stage
+from clutils.explorers import controls
 
 LESSONS = [path for path in running.sources() if path.stem[0].isdigit()]
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -51,6 +52,18 @@ def test_the_speaker_has_notes_for_every_need(path):
     listed = slides.listed(path.stem)
     on_stage |= {cell for slide in listed for cell, _ in slide.cells} | {slide.title for slide in listed}
     assert set(said) - {*slides.PARTS, "Slides"} <= on_stage, "a note at a slide that is not shown"
+
+
+@each_lesson
+def test_an_explorer_on_a_slide_has_the_two_controls_that_its_question_needs(path):
+    families = map(controls.of_loss, controls.FAMILY)
+    known = {c.name for of in (*families, *(e.controls for e in controls.EXPLORERS.values())) for c in of}
+    sources = {cell.id: cell.source for cell in nbformat.read(path, 4).cells}
+    for slide in slides.listed(path.stem):
+        shown = "".join(sources[cell] for cell, _ in slide.cells)
+        live = re.search(r'frame\("W|frame\(\s*"W|sphere\.circle\((?!.*menus=False)', shown)
+        named = set(filter(None, slide.controls.split(",")))
+        assert named <= known and len(named) == (2 if live and slide.title else 0), slide.title
 
 
 def test_a_notebook_without_notes_is_told_by_name():

@@ -5,8 +5,9 @@ A slide is a title, what a cell of the notebook shows, and the sentence that rea
     - 20 `cell-011` **The gate is a sigmoid**: When the positive wins, the gate is shut. // $$W = \\sigma(c)$$
 
 - `20`: the slide is in the deck of 20 minutes as well as in the one of 50
-- the cells that it shows, by their ids, if any; `cell-063.2` is the second figure of a cell. Then `code`
-  where their code is shown, too
+- the cells that it shows, by their ids, if any; `cell-063.2` is the second figure of a cell,
+  `cell-028?count,temperature` an explorer with these controls alone. Then `code` where their code is shown,
+  too
 - the title, and after a colon the text; `//` begins a paragraph
 
 A number in the place of an id, as in `17`, is the image under that notebook's title. A line `> ...` below a
@@ -38,10 +39,12 @@ from clutils.course.book.running import NOTEBOOKS, sources
 
 HERE = Path(__file__).parent
 PARTS = ("Goal", "Ask", "What students believe wrongly", "Where to stop")
-CELL = r"`([\w-]+)(?:\.(\d))?`"
+CELL = r"`([\w-]+)(?:\.(\d))?(?:\?([\w,]+))?`"
 SECTION = re.compile(r"### (.+) \[(\d+)(?:, (\d+))?\]")
-LINE = re.compile(rf"- (20 )?((?:{CELL} )*)(code )?\*\*(.+?)\*\*(?:: (.+))?")
-QUESTION = re.compile(rf"(?:{CELL} )?(.+\?)")
+LINE = re.compile(
+    rf"- (?P<short>20 )?(?P<cells>(?:{CELL} )*)(?P<code>code )?\*\*(?P<title>.+?)\*\*(?:: (?P<text>.+))?"
+)
+QUESTION = re.compile(rf"(?:{CELL} )?(?P<text>.+\?)")
 KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
 WIDE = 1.6  # width through height from which on a figure stands over its text, and not beside it
 IMAGE = re.compile(r"!\[(.*?)\]\((pictures/[\w-]+\.png)\)")
@@ -56,6 +59,7 @@ class Slide:
     - section: name of its group, for the outline
     - minutes: of its whole group, in the deck of 50 and in that of 20
     - cells: (id, number of the figure or 0 for all) of each cell that it shows
+    - controls: names of those that an explorer keeps, with commas; "" = all
     - code: whether the code of these cells is shown, too
     - short: whether it is in the deck of 20 minutes
     - say: the sentence that opens it aloud
@@ -68,6 +72,7 @@ class Slide:
     cells: tuple[tuple[str, int], ...] = ()
     code: bool = False
     short: bool = False
+    controls: str = ""
     say: str = ""
 
 
@@ -98,7 +103,7 @@ def listed(stem: str) -> list[Slide]:
             f"no slides for {stem}: its notes need '## Slides', and a question as the first line"
         )
     shown = ((asked[1], int(asked[2] or 0)),) if asked[1] else ()
-    found = [Slide("", asked[3], "", cells=shown, short=True)]
+    found = [Slide("", asked["text"], "", cells=shown, short=True)]
     section, minutes = "", (0, 0)
     for line in filter(None, map(str.strip, lines[1:])):
         if line.startswith("### "):
@@ -115,8 +120,11 @@ def listed(stem: str) -> list[Slide]:
             raise ValueError(
                 f"slides of {stem}: {line!r} is no slide, as in '- 20 `cell-011` **Title**: text'"
             )
-        cells = tuple((cell, int(number or 0)) for cell, number in re.findall(CELL, one[2]))
-        found.append(Slide(one[6], one[7] or "", section, minutes, cells, bool(one[5]), bool(one[1])))
+        shows = re.findall(CELL, one["cells"])
+        cells = tuple((cell, int(number or 0)) for cell, number, _ in shows)
+        controls = "".join(of for *_, of in shows)
+        text, code, short = one["text"] or "", bool(one["code"]), bool(one["short"])
+        found.append(Slide(one["title"], text, section, minutes, cells, code, short, controls))
     return found
 
 
@@ -253,6 +261,7 @@ def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url
         page = "".join(map(of_output, cell.outputs))
         found = re.findall(r"<iframe.*?</iframe>", page, re.DOTALL)
         if found:
+            found = [f'<iframe data-controls="{slide.controls}"{of.removeprefix("<iframe")}' for of in found]
             codes = "".join(qr_code(frame, base_url) for frame in found) if base_url else ""
             found += [codes, *re.findall(r'<div class="still">.*?</div>', page, re.DOTALL)]
         for kind in ("figure", "table"):

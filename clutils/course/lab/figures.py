@@ -327,7 +327,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
     figure, axes = new(across, width + above + below, 1, len(shown), squeeze=False)
     for ax, run, title in zip(axes[0], shown, titles, strict=True):
         labels = torch.as_tensor(run.map.labels)
-        Points(ax, labels, size=9, names=False).update(run.map.positions)
+        Points(ax, labels, size=18, names=False).update(run.map.positions)
         accuracy = comparison.last(run, "knn")
         seen = f"step {run.map.step:,}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
         ax.set_title(style.literal("\n".join([*title, seen])), fontsize=10.5)
