@@ -35,7 +35,7 @@ def add_to(add: Add) -> None:
     stage(
         "--executed",
         action="store_true",
-        help="with --stage: run the notebook first, about a minute, and open it with its outputs",
+        help="outputs in the copy for the stage: the notebook is run before it opens, about a minute",
     )
 
 

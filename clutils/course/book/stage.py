@@ -201,7 +201,7 @@ def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50, executed:
 
 
 def progress(cells: int) -> None:
-    """A bar in this cell's output that says how many of so many code cells after it have run.
+    """Show a bar in this cell's output: how many of so many code cells after it have run.
 
     It follows every cell that runs from now on: to 'all have run', or to the first that raises.
     """
