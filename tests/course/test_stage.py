@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from clutils.course.book import running, slides, stage
 from clutils.explorers import controls
+from clutils.figures import style
 
 LESSONS = [path for path in running.sources() if path.stem[0].isdigit()]
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -64,6 +65,19 @@ def test_an_explorer_on_a_slide_has_the_two_controls_that_its_question_needs(pat
         live = re.search(r'frame\("W|frame\(\s*"W|sphere\.circle\((?!.*menus=False)', shown)
         named = set(filter(None, slide.controls.split(",")))
         assert named <= known and len(named) == (2 if live and slide.title else 0), slide.title
+
+
+def test_a_formula_on_a_slide_has_the_figures_colours():
+    shown = slides.markdown(
+        r"$W$: $$\text{push}_j = \frac W\tau\,\hat p_j, \quad W = 1 - p^+, \quad \text{Wide}$$"
+    )
+    painted = re.findall(r'mathcolor="(#\w+)"\]\{(\w)\}', shown)
+    assert painted == [
+        (style.VERMILLION, "W"),
+        (style.readable(style.ORANGE), "p"),
+        painted[0],
+        (style.BLUE, "p"),
+    ]
 
 
 def test_a_notebook_without_notes_is_told_by_name():

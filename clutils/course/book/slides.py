@@ -36,6 +36,7 @@ from PIL import Image
 from clutils import explorers
 from clutils.course.book import pages, stage
 from clutils.course.book.running import NOTEBOOKS, sources
+from clutils.figures import style
 
 HERE = Path(__file__).parent
 PARTS = ("Goal", "Ask", "What students believe wrongly", "Where to stop")
@@ -47,6 +48,11 @@ LINE = re.compile(
 QUESTION = re.compile(rf"(?:{CELL} )?(?P<text>.+\?)")
 KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
 WIDE = 1.6  # width through height from which on a figure stands over its text, and not beside it
+LETTERS = {  # of displayed formulas, in the colours of the figures: positive, gate, shares of the push
+    r"(?<![\\\w])p(?=\^\+)": style.BLUE,
+    r"(?<![\\\w])W(?!\w)": style.VERMILLION,
+    r"(?<=\\hat )p": style.readable(style.ORANGE),
+}
 IMAGE = re.compile(r"!\[(.*?)\]\((pictures/[\w-]+\.png)\)")
 TITLE = re.compile(r"\d\d")  # a notebook's number, for the image under its title
 HEADING = re.compile(r"^# (?:\d\d · )?(.+)")
@@ -385,9 +391,17 @@ def markdown(text: str) -> str:
     from nbconvert.filters import markdown2html_mistune
 
     page = markdown2html_mistune(text)
+    page = re.sub(r"\$\$.+?\$\$", _in_colours, page, flags=re.DOTALL)
     page = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", page)
     page = re.sub(r'<a href="(?:\.\./|claims\.ipynb|simclr\.py)[^>]*>(.*?)</a>', r"\1", page)  # not in a deck
     return re.sub(r'href="(\d\d_\w+)\.ipynb', r'href="\1.html', page)
+
+
+def _in_colours(formula: re.Match[str]) -> str:
+    found = formula[0]
+    for letter, colour in LETTERS.items():
+        found = re.sub(letter, rf'{{\\mmlToken{{mi}}[mathcolor="{colour}"]{{\g<0>}}}}', found)
+    return found
 
 
 def inline(text: str) -> str:
