@@ -121,7 +121,7 @@ const STARTS = { // the buttons: how each begins
   "Four classes": {},
   "All in one place": { arc: 0.05 },
   "Views far off": { scatter: 0.9 },
-  "Beside the triplet loss": { beside: "Triplet" },
+  "Triplet loss": { beside: "Triplet" },
 };
 const tauOf = (notch) => Number((COLD * (HOT / COLD) ** (notch / NOTCHES)).toPrecision(2));
 const USUAL = 8; // notch: τ = 0.05
@@ -131,7 +131,7 @@ const few = (n) => ["no", "one", "two", "three", "all four"][n], EVEN = 1.75 * (
 function clause(of, step) { // what this loss has done, in words that the angles bear out
   const was = of.seen[0].groups, { groups, gap, alignment } = of.now(step), who = `the ${of.word} loss`, even = gap < EVEN;
   const spread = even ? " and spread the images evenly" : "";
-  if (was && !groups) return `${who} has spread the images ${even ? "evenly" : "out"}: no class stands apart any more`;
+  if (was && !groups) return `${who} has spread the images ${even ? "evenly" : "out"}: no gap sets a class apart any more`;
   if (groups < was) return `${who} has spread out ${few(was - groups)} of the classes, which no longer ${was - groups === 1 ? "stands" : "stand"} apart${spread}`;
   if (groups > was) return `${who} has set ${few(groups)} ${groups === 1 ? "class" : "classes"} apart from the others${spread}`;
   const all = was === CLASSES, end = even ? " and has spread the images evenly" : all ? ", in four crowds" : "";
@@ -158,7 +158,7 @@ function chosen() { // the lanes that belong to the controls
   hero.lanes.forEach((of, k) => {
     $(`of${k}`).textContent = of.name === "NTXent" ? `τ = ${number(of.tau)}` : "triplet loss";
     $(`of${k}`).style.setProperty("--own", of.name === "NTXent" ? warm(of.tau) : "var(--soft)");
-    $(`word${k}`).textContent = k ? (of.name === "NTXent" ? "hot, stays" : "has no τ") : `${of.word}, yours`;
+    $(`word${k}`).textContent = k ? (of.name === "NTXent" ? "hot, to compare" : "has no τ") : `${of.word}, yours`;
   });
   $("tau").value = hero.notch;
   $("tau").setAttribute("aria-valuetext", `τ = ${number(tau)}, ${hero.lanes[0].word}`);
@@ -176,8 +176,8 @@ function say() {
   const done = step >= STEPS && one.path.length > STEPS, { even, together, score } = one.now(step);
   if (done && hero.touched && hero.begin === PLAIN) hero.best = hero.best?.score >= score ? hero.best : { score, tau: one.tau };
   $("score").textContent = String(score);
-  $("parts").textContent = `${done ? "" : "so far "}even ${percent(even)} × together ${percent(together)}`;
-  $("best").textContent = hero.best ? `your best: ${hero.best.score} at τ = ${number(hero.best.tau)}` : "move τ to begin";
+  $("parts").textContent = `of 100: ${done ? "" : "so far "}${percent(even)} even × ${percent(together)} together`;
+  $("best").textContent = hero.best ? `your best: ${hero.best.score} at τ = ${number(hero.best.tau)}` : "move the slider";
 }
 
 function place(film, k, radius, angle) {

@@ -62,9 +62,10 @@ def test_an_explorer_on_a_slide_has_the_two_controls_that_its_question_needs(pat
     sources = {cell.id: cell.source for cell in nbformat.read(path, 4).cells}
     for slide in slides.listed(path.stem):
         shown = "".join(sources.get(cell, "") for cell, _ in slide.cells)  # or a number: a title image
-        live = re.search(r'frame\("W|frame\(\s*"W|sphere\.circle\((?!.*menus=False)', shown)
-        named = set(filter(None, slide.controls.split(",")))
-        assert named <= known and len(named) == (2 if live and slide.title else 0), slide.title
+        live = re.search(r'frame\(\s*"(W|matrix)|dilemma\(|sphere\.circle\((?!.*menus=False)', shown)
+        named = {name.removeprefix("beside_") for name in slide.controls.split(",") if name}
+        wanted = 2 if live and slide.title else 0
+        assert named <= known and len(set(filter(None, slide.controls.split(",")))) == wanted, slide.title
 
 
 def test_a_formula_on_a_slide_has_the_figures_colours():

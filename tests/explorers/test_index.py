@@ -197,7 +197,7 @@ def test_the_heros_sentence_is_true_of_the_angles(index):
     cases += [
         ("All in one place", 8, 150),
         ("All in one place", 20, 300),
-        ("Beside the triplet loss", 8, 300),
+        ("Triplet loss", 8, 300),
     ]
     for label, notch, step in cases:
         found = asked(index.page, label, notch, step)
@@ -206,7 +206,7 @@ def test_the_heros_sentence_is_true_of_the_angles(index):
         before = sum(standing(found["first"]))
         for clause, angles in zip(clauses, found["angles"], strict=False):
             now = sum(standing(angles))
-            assert ("no class stands apart any more" in clause) == (before > 0 and now == 0), clause
+            assert ("no gap sets a class apart any more" in clause) == (before > 0 and now == 0), clause
             some = re.search("spread out .* of the classes", clause)
             assert (some is not None) == (0 < now < before), clause
             assert ("keeps" in clause) == (now == before > 0), clause
@@ -257,7 +257,7 @@ def test_the_hero_stops_off_the_screen_and_at_its_end_and_goes_on_when_it_is_see
 def test_with_reduced_motion_hero_map_and_thumbnails_stand_at_their_ends(root, opening):
     with opening("index", path=root / "notebooks/explorers/index.html") as found:
         found.until(SETTLED)
-        assert "no class stands apart any more" in found.page.inner_text("#story")
+        assert "no gap sets a class apart any more" in found.page.inner_text("#story")
         found.page.evaluate("document.getElementById('starts').scrollIntoView()")
         found.until("thumbs.every(({ of }) => of.path.length > 300)")
         found.page.evaluate("document.getElementById('map').scrollIntoView()")
