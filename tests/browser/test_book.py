@@ -313,7 +313,7 @@ def test_a_deck_opens_and_each_slide_is_seen_whole_in_type_that_can_be_read(buil
         unseen = page.evaluate(UNSEEN, [SMALLEST, SHRUNK])
         if page.faults or unseen or page.locator("[data-mjx-error], mjx-merror").count():
             wrong[path.stem] = [*page.faults, unseen]
-        assert page.locator("mjx-container").count() > 5
+        assert page.locator("mjx-container").count() > 2  # a deck of charts has few formulas
     assert not wrong
     page.set_viewport_size({"width": 360, "height": 780})
 
