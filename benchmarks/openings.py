@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 import nbformat
+import torch
 from PIL import Image
 
-from clutils import data, figures
+from clutils import data, figures, losses
 from clutils.course import graphs, records
 from clutils.course.book import running
 
@@ -23,7 +24,6 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "01": ("cell-063", 0),
     "02": ("cell-032", 0),
     "03": ("cell-031", 0),
-    "04": ("run-figure", 0),
     "05": ("colder-figure", 0),
     "06": ("5da132ef", 0),
     "07": ("1b54f496", 0),
@@ -34,7 +34,7 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "15": ("sen00043", 0),
     "16": ("vec00009", 0),
     "17": ("pair0026", 0),
-}  # 13 and 14 are drawn below; 00 and 12 show images that README and docs/ show, too
+}  # 04, 13 and 14 are drawn below; 00 and 12 show images that README and docs/ show, too
 WIDTH, HEIGHT, COLOURS = 880, 380, 128
 
 
@@ -77,7 +77,23 @@ def networks() -> bytes:
     return figures.png(graphs.networks(kept))
 
 
-DRAWN = {"13": diagnoses, "14": networks}
+def adaptive_temperatures() -> bytes:
+    """MACL's temperature against the alignment, a line for each α: what the loss does, and no run yet."""
+    alignment = torch.linspace(0, 1, 101)
+    figure, ax = figures.new(8.8, 3.4)
+    for alpha in (0.0, 0.5, 1.0):
+        tau = losses.MACL(0.1, alpha).temperature_at(alignment)
+        colours = [figures.style.temperature(float(t)) for t in tau]
+        ax.scatter(alignment, tau, s=14, color=colours, linewidths=0)
+        ax.text(1.02, float(tau[-1]), f"α = {alpha:g}", va="center", fontsize=12)
+    ax.set(xlabel="alignment A: mean similarity of the two views of an image", ylabel="temperature of MACL")
+    ax.set(xlim=(-0.02, 1.15), ylim=(0.09, 0.21))
+    ax.annotate("the views hardly agree:\ncolder", (0.02, 0.108), (0.02, 0.14), fontsize=11)
+    ax.annotate("they agree:\nwarmer", (0.86, 0.198), (0.7, 0.188), fontsize=11)
+    return figures.png(figure)
+
+
+DRAWN = {"04": adaptive_temperatures, "13": diagnoses, "14": networks}
 
 
 def main(arguments: list[str]) -> None:
