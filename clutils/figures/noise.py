@@ -124,9 +124,9 @@ def strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], below: Sequence[s
             bar = figure.colorbar(image, cax=figure.add_axes(place(left + across + 0.1, 0.11)))
             bar.outline.set_visible(False)
             what = "μ" if "mean," in name else "standard\ndeviation of ε"
-            bar.set_label(f"{what},\n1 = black to white", fontsize=8)
+            bar.set_label(f"{what},\n1 = black to white", fontsize=9)
             bar.ax.locator_params(nbins=4)
-            bar.ax.tick_params(labelsize=8)
+            bar.ax.tick_params(labelsize=9)
     for k, said in enumerate(below):
         centre = (k + 0.5) * width + k * gap
         axes[-1, 0].text(centre, height, said, ha="center", va="top", fontsize=9, linespacing=1.1)

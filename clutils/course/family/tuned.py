@@ -153,7 +153,8 @@ def in_words(contender: str, reference: str | None = None) -> str:
         return (
             f"{said}: {100 * only:+.1f} points in one pair of runs, which has no interval: not decided here"
         )
-    said += f", {len(apart)} paired seeds of {PLANNED.get(contender, MOST)} planned: {found}"
+    planned = PLANNED.get(contender, MOST)
+    said += f", {len(apart)} paired seeds{f' of {planned} planned' * (len(apart) < planned)}: {found}"
     if len(apart) < LEAST:
         return f"{said}; fewer than {LEAST} seeds, so not decided here"
     reasons = missing(contender, reference)
