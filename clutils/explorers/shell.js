@@ -414,6 +414,7 @@ export class PageModel {
     if (around) new MutationObserver(take).observe(around, { subtree: true, attributeFilter: ["data-theme", "data-jp-theme-light"] });
     own.classList.add(this.framed ? "framed" : "alone"); // framed, on a phone: picture and controls on one screen
     addEventListener("hashchange", () => this.heard.forEach((f) => f()));
+    addEventListener("keydown", (e) => e.key === "Escape" && this.frame?.closest(".jp-Cell")?.focus()); // to the notebook
   }
   get(key) {
     if (key === "data") return this.data;

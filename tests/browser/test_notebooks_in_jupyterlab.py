@@ -53,6 +53,21 @@ def test_shift_enter_walks_the_open_cells_and_a_menu_entry_closes_the_asides_aga
     )
 
 
+def test_escape_leaves_an_explorer_and_shift_enter_goes_on(lab, notebook_of):
+    name = notebook_of("explorer.ipynb", "from clutils import explorers\nexplorers.frame('W')", "1 + 1")
+    lab.open(name)
+    lab.run_all()
+    lab.page.evaluate("() => {" + NOTEBOOK + " nb.activeCellIndex = 0; nb.mode = 'command'; nb.activate(); }")
+    lab.page.locator("iframe.explorer").scroll_into_view_if_needed()
+    lab.page.frame_locator("iframe.explorer").locator("input[type=range]").first.focus()
+    assert lab.page.evaluate("document.activeElement.tagName") == "IFRAME"
+    lab.page.keyboard.press("Escape")
+    lab.page.keyboard.press("Shift+Enter")
+    lab.page.wait_for_function("() => {" + NOTEBOOK + " return nb.activeCellIndex === 1; }", timeout=10_000)
+    lab.wait_quiet()
+    assert lab.problems() == []
+
+
 PANEL = """from clutils import figures
 from clutils.course import panels
 figure, ax = figures.new(5, 2)
