@@ -232,9 +232,7 @@ def test_attention_is_compared_with_what_sees_as_many_views(tuned_runs):
     views = {evidence.VIEWS: (0.08, 3), evidence.FLAT: (0.05, 3), evidence.ATTENTION: (0.05, 3)}
     tuned_runs({"NT-Xent": (0, 8)} | views)
     found = lesson.promise("AttentionNCE")
-    assert (
-        "AttentionNCE minus NT-Xent, four further views, 3 paired seeds: -3.1" in found.shown_by
-    )
+    assert "AttentionNCE minus NT-Xent, four further views, 3 paired seeds: -3.1" in found.shown_by
     assert found.holds is None and "AttentionNCE minus AttentionNCE, flat, 3" in lesson.tuned()[-1]
     assert "of as many views" in lesson.tuned_figure().axes[1].get_xlabel()
 
