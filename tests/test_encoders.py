@@ -160,7 +160,7 @@ OTHERS = {
     "a tuple": lambda z: (z, z),
     "a NoneType": lambda z: None,
     r"a tensor \(60,\)": lambda z: z[:, 0],
-    "a ndarray": lambda z: z.detach().numpy(),
+    "a ndarray": lambda z: z.detach().float().numpy(),
 }
 
 

@@ -235,7 +235,10 @@ def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list
     if encoder is None:
         return []
     made = Prepared(encoder.eval(), opened.channels, side, *shift)
-    made.in_bfloat16 = encoders.computes_bfloat16(made.mean.device.type)
+    single = (
+        next(made.encoder.parameters(), made.mean).dtype == torch.float32
+    )  # else it is in its own precision
+    made.in_bfloat16 = single and encoders.computes_bfloat16(made.mean.device.type)
     return [made]
 
 
