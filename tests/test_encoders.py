@@ -178,7 +178,8 @@ def test_what_is_no_feature_is_named_wherever_an_encoder_is_taken(what):
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
-def test_an_encoder_in_half_or_double_precision_is_measured_as_it_is(kind):
+def test_an_encoder_in_half_or_double_precision_is_measured_as_it_is(kind, monkeypatch):
+    monkeypatch.setattr(encoders, "computes_bfloat16", lambda device: True)  # as on newer processors
     own, (gallery, test) = Own(lambda z: z[:, :, None, None]), sets()
     features = encoders.embed(own, test.images)
     own.to(kind)
@@ -187,6 +188,8 @@ def test_an_encoder_in_half_or_double_precision_is_measured_as_it_is(kind):
     torch.testing.assert_close(found, features, rtol=0.05, atol=0.02)
     knn = report.check(own, (gallery, test), quick=True).examination.found.knn
     assert training.Watcher((gallery, test)).look(own).knn == pytest.approx(knn, abs=0.15)
+    with pytest.raises(ValueError, match=f"the encoder's weights are {kind}, but must be float32"):
+        training.Run(data=gallery, encoder=own, batch_size=30, steps=1)
 
 
 def test_an_encoder_that_is_wrong_about_itself_or_a_head_that_does_not_fit_is_said():

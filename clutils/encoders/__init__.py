@@ -219,7 +219,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int | None = None) -> 
     on_device = 128 if parameter.device.type == "cpu" else 512
     with evaluating(encoder), torch.no_grad():
         parts = images.split(on_device if batch_size is None else batch_size)
-        fed = (as_input(part.to(parameter.device), _computes_in(encoder)) for part in parts)
+        fed = (as_input(part.to(parameter.device), computes_in(encoder)) for part in parts)
         return torch.cat([features_in(encoder(part), encoder).cpu() for part in fed])
 
 
@@ -232,7 +232,7 @@ def demand_weights(encoder: nn.Module) -> None:
         )
 
 
-def _computes_in(encoder: nn.Module) -> torch.dtype:
+def computes_in(encoder: nn.Module) -> torch.dtype:
     """Kind of numbers that its weights are, unless it says that it takes float32 whatever that is."""
     weights = next(encoder.parameters(), None)
     if weights is None or not weights.is_floating_point() or getattr(encoder, "takes_float32", False):
@@ -268,7 +268,7 @@ def settled(encoder: nn.Module, images: Tensor, batch_size: int = 64) -> nn.Modu
     made = copy.deepcopy(encoder)
     device = next(made.parameters(), images).device
     with torch.random.fork_rng(devices=[]):  # dropout draws
-        kind = _computes_in(made)
+        kind = computes_in(made)
         update_bn((as_input(part.to(device), kind) for part in images.split(batch_size)), made)
     return made.eval()
 

@@ -235,9 +235,7 @@ def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list
     if encoder is None:
         return []
     made = Prepared(encoder.eval(), opened.channels, side, *shift)
-    single = (
-        next(made.encoder.parameters(), made.mean).dtype == torch.float32
-    )  # else it is in its own precision
+    single = encoders.computes_in(encoder) == torch.float32  # an encoder in half precision keeps its own
     made.in_bfloat16 = single and encoders.computes_bfloat16(made.mean.device.type)
     return [made]
 

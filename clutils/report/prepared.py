@@ -65,8 +65,7 @@ class Prepared(nn.Module):
             images = nn.functional.interpolate(
                 images, (self.side, self.side), mode="bilinear", antialias=True
             )
-        weights = next(self.encoder.parameters(), self.mean)
-        fed = encoders.as_input((images - self.mean) / self.std, weights.dtype)
+        fed = encoders.as_input((images - self.mean) / self.std, encoders.computes_in(self.encoder))
         return encoders.features_in(self.encoder(fed), self.encoder)
 
 

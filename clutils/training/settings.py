@@ -156,6 +156,14 @@ class Settings:
         one_of("training", "method", self.method, methods.catalogue())
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
+        if (
+            isinstance(self.encoder, nn.Module)
+            and (kind := encoders.computes_in(self.encoder)) != torch.float32
+        ):
+            raise ValueError(
+                f"training: the encoder's weights are {kind}, but must be float32, as encoder.float() makes "
+                "them; precision='bfloat16' computes a step in less"
+            )
         check("training", self)
         method = methods.catalogue()[self.method].cls
         own = method.checked(self.method_settings, "method_settings")  # a copy: the caller's may change

@@ -154,7 +154,8 @@ def in_words(contender: str, reference: str | None = None) -> str:
             f"{said}: {100 * only:+.1f} points in one pair of runs, which has no interval: not decided here"
         )
     planned = PLANNED.get(contender, MOST)
-    said += f", {len(apart)} paired seeds{f' of {planned} planned' * (len(apart) < planned)}: {found}"
+    of_planned = f" of {planned} planned" if len(apart) < planned else ""
+    said += f", {len(apart)} paired seeds{of_planned}: {found}"
     if len(apart) < LEAST:
         return f"{said}; fewer than {LEAST} seeds, so not decided here"
     reasons = missing(contender, reference)
@@ -228,10 +229,10 @@ def tuned_figure() -> Figure:
             reach = [[100 * found.half]] * 2
             right.errorbar(100 * found.mean, row, xerr=reach, linestyle="", capsize=3, **look)
     right.axvline(0, color=style.GREY, linewidth=1)
-    left.set(xlabel="kNN accuracy (%), a point a seed")
+    left.set(xlabel="kNN accuracy\n(%, a point a seed)")
     left.set_yticks(range(len(shown)), shown)
     left.set_ylim(len(shown) - 0.5, -0.5)
     with_views = " of as many views" if {*SAME_VIEWS} & {*shown} else ""
-    right.set(xlabel=f"minus NT-Xent{with_views}, same seed (points)")
+    right.set(xlabel=f"minus NT-Xent{with_views}\n(points, same seed)")
     said = "; ".join(in_words(name) for name in CONTENDERS[1:])
     return describe(figure, f"Losses on real images, each at its best of a grid. {said}.")

@@ -104,6 +104,9 @@ SPARED = exercise(
     answer=spared,
     wrong={
         "one minus the AUROC": lambda scale, mask: 1 - spared(scale, mask),
+        "the pairs in which the background's is larger": (
+            lambda scale, mask: (scale[mask][:, None] < scale[~mask]).double().mean()
+        ),
         "the better of both directions": lambda scale, mask: torch.maximum(
             spared(scale, mask), 1 - spared(scale, mask)
         ),
