@@ -75,30 +75,3 @@ def classes_on_the_sphere(
 
     own = near(middle[labels], width)
     return near(own, spread), near(own, spread), labels
-
-
-def map_worlds(seed: int = 0) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Three small sets of unit vectors with a known truth, to try maps on: name -> z (N, 30), name -> labels.
-
-    One cloud in which there is nothing to find; a narrow cluster beside one ten times wider; and three equal
-    clusters of which two are near each other (30 degrees) and one is far (120).
-    """
-    draw = torch.Generator().manual_seed(seed)
-    plane = torch.eye(2, 30)
-
-    def cloud(degrees: float | None, spread: float, count: int) -> Tensor:
-        angle = torch.deg2rad(torch.tensor(degrees or 0.0))
-        centre = torch.zeros(30) if degrees is None else angle.cos() * plane[0] + angle.sin() * plane[1]
-        return centre + spread * torch.randn(count, 30, generator=draw) / 30**0.5
-
-    parts = {
-        "one cloud, nothing in it": [cloud(None, 1.0, 240)],
-        "a narrow cluster, a wide one": [cloud(0.0, 0.08, 120), cloud(90.0, 0.8, 120)],
-        "two near clusters, one far": [cloud(a, 0.2, 80) for a in (0.0, 30.0, 120.0)],
-    }
-    worlds = {name: torch.nn.functional.normalize(torch.cat(clouds), dim=1) for name, clouds in parts.items()}
-    labels = {
-        name: torch.cat([torch.full((len(cloud),), k) for k, cloud in enumerate(clouds)])
-        for name, clouds in parts.items()
-    }
-    return worlds, labels

@@ -34,13 +34,6 @@ def test_zero_is_where_macls_temperature_meets_it_without_a_floor():
     assert "τₐ = 1.20 τ₀" in panel.readout.value and "it is 0 at A = 0.30" in panel.readout.value
 
 
-def test_two_passes_differ_and_leave_the_run_as_it_was(run, train):
-    before = run.embed(train)
-    one, two = lesson.two_passes(run, train.tokens)
-    assert not torch.equal(one, two) and torch.equal(one, lesson.two_passes(run, train.tokens)[0])
-    assert torch.equal(run.embed(train), before)
-
-
 def test_the_mean_of_word_vectors_counts_words_alone(run, train):
     means = lesson.word_means(run.encoder, train.tokens[:5])
     table = run.encoder.words.weight

@@ -14,7 +14,6 @@ from clutils.course.sentences.experiments import (
     table,
     tf_idf,
     trained,
-    two_passes,
     word_means,
     worth,
 )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clutils import data, losses, measures, training
 from clutils.course import evidence
-from clutils.encoders.transformer import Dropout, Transformer
+from clutils.encoders.transformer import Transformer
 from clutils.views import sentences as views
 
 NEIGHBOURS, WIDTH, STEPS, BATCH, RATE, TEMPERATURE = 10, 64, 6, 64, 2e-3, 0.05
@@ -183,24 +183,6 @@ def worth(run: training.Run, train: data.SentenceSet, test: data.SentenceSet) ->
         "encoder": accuracy(run.embed(train), train, run.embed(test), test),
         "mean of its word vectors": accuracy(means[0], train, means[1], test),
     }
-
-
-def two_passes(run: training.Run, tokens: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """A run's features of its two views of these sentences, dropout on: (N, D) twice."""
-    dice = torch.Generator().manual_seed(seed)
-    layers = [part for part in run.encoder.modules() if isinstance(part, Dropout)]
-    run.encoder.train()
-    try:
-        for layer in layers:
-            layer.generator = dice
-        with torch.no_grad():
-            there = tokens.to(run.device)
-            first, second = (run.encoder(run.augmentation(there, dice)).cpu() for _ in range(2))
-    finally:
-        for layer in layers:
-            layer.generator = None
-        run.encoder.eval()
-    return first, second
 
 
 def table(rows: list[Mapping[str, Any]]) -> pd.DataFrame:
