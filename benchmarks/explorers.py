@@ -1,25 +1,18 @@
-"""The explorers in a headless Chromium: from a control's move to the drawn page, and 128 points that play.
+"""Files that the explorers open on: a run, images by sentences, small images, README's first picture.
 
-python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen has 16.7 for a frame
 python benchmarks/explorers.py --record         trains the run that the page `run` opens on
 python benchmarks/explorers.py --record --images folder:PATH     CIFAR-10's: the run that notebook 12 replays
 python benchmarks/explorers.py --pairs          images by sentences, before and after CLIP: pairs.json
 python benchmarks/explorers.py --tiles          the small images of the front page: front.webp
 python benchmarks/explorers.py --hero           two circles in motion for README: an animated WebP
-
-A move is timed in the page, from the new value to the last attribute set (JavaScript alone), and to the next
-frame but one (with what the browser lays out and paints). Another program that takes the core shows in both.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import itertools
 import json
-import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,39 +35,12 @@ HERO = ROOT / "notebooks" / "pictures" / "hero.webp"
 FRAMES, LASTS, RESTS = 46, 100, 3000  # of the hero: images, milliseconds of each, and of the last one
 ALONE = "main > p, .turn, #starts, .side > .bar { display: none } .story { min-height: 2.8em }"
 STEPS, EVERY, PICTURES, COLUMNS = 300, 5, 250, 16
-MOVES: dict[str, tuple[dict[str, Any], str, list[float]]] = {  # page -> how it opens, what moves, from and to
-    "W": ({"shape": "gaussian", "count": 65_536, "family": True}, "positive", [-1.0, 1.0]),
-    "circle": ({"pictures": 64, "forces": True, "hide": "buttons"}, "rate", [0.05, 0.2]),
-    "matrix": ({"pictures": 16}, "temperature", [0.05, 1.0]),
-    "run": ({}, "frame", [0.0, 300.0]),
-}
-TIMED = """async ([name, low, high, moves]) => {
-  const app = document.getElementById("explorer").explorer, drawn = [], shown = [];
-  const frame = () => new Promise(requestAnimationFrame);
-  app.play?.(false); app.moving = false;
-  for (let k = 0; k < moves; k++) {
-    const began = performance.now();
-    app.set(name, low + (high - low) * ((k * 37) % moves) / moves);
-    await frame(); await frame();
-    shown.push(performance.now() - began); drawn.push(app.took);
-    app.play?.(false);
-  }
-  return [drawn, shown];
-}"""
-PLAYED = """() => new Promise((done) => {
-  const app = document.getElementById("explorer").explorer, times = [];
-  app.state.step = 0; app.play(true);
-  const tick = (now) => { times.push(now);
-    times.length < 150 ? requestAnimationFrame(tick) : done([times, app.frames]); };
-  requestAnimationFrame(tick);
-})"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--moves", type=int, default=100)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--tiles", action="store_true")
@@ -89,26 +55,7 @@ def main() -> None:
         return tiles()
     if options.hero:
         return hero()
-    sys.path.insert(0, str(ROOT / "tests" / "browser"))
-    from jupyterlab_driver import browser
-
-    with browser() as chromium, tempfile.TemporaryDirectory() as folder:
-        page = chromium.new_page(viewport={"width": 1280, "height": 720})
-        for name, (opens, moved, ends) in MOVES.items():
-            path = Path(folder) / f"{name}.html"
-            explorers.write(path, name, opens)
-            page.goto(path.as_uri())
-            drawn, shown = page.evaluate(TIMED, [moved, *ends, options.moves])
-            said = f"{_of(drawn)} to compute and draw, {_of(shown)} to the frame after it"
-            print(f"{name:8} {moved} moves, {opens or 'as it opens'}: {said}")
-            if name == "circle":
-                times, frames = page.evaluate(PLAYED)
-                gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
-                print(f"{name:8} 128 points, two losses: {_of(frames)} a step, frames every {_of(gaps)}")
-
-
-def _of(times: list[float]) -> str:
-    return f"{statistics.median(times):.1f} ms (nine in ten: {statistics.quantiles(times, n=10)[-1]:.1f})"
+    return parser.error("nothing to make: --record, --pairs, --tiles or --hero says what")
 
 
 def record(images: str | None) -> None:

@@ -60,7 +60,7 @@ def test_each_notebook_is_listed_with_the_time_it_says_itself_and_that_was_measu
 
 
 def test_the_speeds_that_are_printed_are_those_of_the_records():
-    """benchmarks/throughput.py --record, benchmarks/lab.py --record: their last rows."""
+    """benchmarks/throughput.py --record, and records whose scripts have gone: their last rows."""
     text, steps = DOCS["checked"].read_text("utf-8"), records.read("throughput")
     for method in ("SimCLR", "MoCo", "BYOL", "VICReg", "DINO"):
         name = "clutils, float32 / lightly, float32"

@@ -90,7 +90,7 @@ def encode_png(rgba: np.ndarray) -> bytes:
     """An opaque image, uint8 (height, width, 4), as an RGB PNG: no filter, zlib's fastest level.
 
     Large even areas compress well without filters, and trying them is where Pillow's encoder spends two
-    thirds of its time: `benchmarks/sliders.py` compares the two.
+    thirds of its time.
     """
     height, width, _ = rgba.shape
     rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row starts with its filter: 0, none
