@@ -188,7 +188,7 @@ class Run(RunState):
             "pictures": checkpoint.sampled(self.images),
             "words": getattr(self.data, "rule", None),  # by which a sentence's were found
             "distinct": self.distinct is not None,  # whether equal sentences are taken once
-            "fingerprint": checkpoint.fingerprint_of(self),
+            "fingerprint": checkpoint.fingerprint(self),
             "steps_done": self.steps_done,
             "method": self.method.state_dict(),
             "optimiser": self.optimiser.state_dict(),
