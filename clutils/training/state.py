@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -304,11 +305,9 @@ def _optimiser(settings: Settings, method: methods.Method, device: torch.device)
 
 def _distinct(sentences: Tensor) -> Tensor | None:
     """(N,) bool: the first of equal rows; None where all differ. In one batch they would be negatives."""
-    _, number = sentences.cpu().unique(dim=0, return_inverse=True)
-    first = torch.full((len(sentences),), len(sentences)).scatter_reduce(
-        0, number, torch.arange(len(sentences)), "amin"
-    )
-    found = first[number] == torch.arange(len(sentences))
+    _, first = np.unique(sentences.cpu().numpy(), axis=0, return_index=True)
+    found = torch.zeros(len(sentences), dtype=torch.bool)
+    found[torch.from_numpy(first)] = True
     return None if bool(found.all()) else found
 
 
