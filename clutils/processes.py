@@ -156,4 +156,3 @@ def _exchange(collective: Callable[..., object], *arguments: object) -> None:
     except RuntimeError as error:
         reason = str(error).splitlines()[0].partition(". ")[0]
         raise ConnectionError(f"processes: another one has ended, so this one stops: {reason}") from error
-

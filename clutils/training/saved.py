@@ -276,12 +276,9 @@ def free_name(folder: str | Path, name: str) -> str:
 
 def _is_described(run: Run, folder: Path) -> bool:
     """True where config.json is of this part of the run, or of an earlier one that nothing was added to."""
-    if not (folder / CONFIG).is_file():
-        return False
-    if run.steps_done == run.resumed_at_step:
-        return True
-    with contextlib.suppress(ValueError):
-        return (_configuration(folder / CONFIG).get("resumed_at_step") or 0) >= run.resumed_at_step
+    with contextlib.suppress(OSError, ValueError):
+        of = _configuration(folder / CONFIG).get("resumed_at_step") or 0
+        return run.steps_done == run.resumed_at_step or of >= run.resumed_at_step
     return False
 
 

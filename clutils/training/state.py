@@ -311,24 +311,12 @@ def _distinct(sentences: Tensor) -> Tensor | None:
     return None if bool(found.all()) else found
 
 
-def _hint(data: Any) -> str:
-    """How a set is made of what people have."""
-    one = data[0] if isinstance(data, list | tuple) and data else data
-    if hasattr(one, "edge_index") or hasattr(one, "edges"):
-        return ": data.graph_set(graphs) makes one of graphs"
-    if isinstance(one, str):
-        return ": data.sentence_set(texts) makes one of sentences"
-    if hasattr(data, "iloc") or hasattr(data, "dtype"):
-        return ": data.vector_set(table) makes one of rows"
-    return ""
-
-
 def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor"
-            f"{_hint(data)}"
+            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor: "
+            "data.graph_set(graphs) makes one of graphs, sentence_set of texts, vector_set of a table"
         )
     kind = datasets.kind_of(images, "training: data")
     if images.dtype != kind.dtype:
