@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from clutils.training.run import Run
 
-SAMPLE, BANK, TEST = 500, 1000, 500
+BANK, TEST = 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views, and by which fresh statistics settle
 SHARE = 0.08  # of the training's seconds that watching and drawing may take
 SOON = 10  # steps after a setting was turned, at which what it did is looked at

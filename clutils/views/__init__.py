@@ -30,7 +30,6 @@ from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
 RISING = Setting(0, 1e6, open_below=True, entries=("smallest", "largest"), rising=True)
-JITTER = ("brightness", "contrast", "saturation", "hue")
 AUTO = "what suits the images"  # the name of the augmentation that `suiting` gives
 
 
@@ -62,7 +61,7 @@ class Augmentation(OnlyFields):
     )
     flip: float = setting(0, 1, default=0.5, about="probability of a left-right mirror")
     jitter: tuple[float, float, float, float] = setting(
-        0, entries=JITTER, default=(0.4, 0.4, 0.4, 0.1), about="reach of each adjustment"
+        0, entries=batched.ADJUSTMENTS, default=(0.4, 0.4, 0.4, 0.1), about="reach of each adjustment"
     )
     jitter_prob: float = setting(0, 1, default=0.8, about="probability of the jitter")
     grayscale: float = setting(0, 1, default=0.2, about="probability of grayscale")
@@ -313,7 +312,7 @@ def from_settings(settings: Mapping[str, Any]) -> Augment:
 
 
 def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
-    """Name of an augmentation: `AUTO`, a preset or another kind's; of one that has no name all settings.
+    """Name of an augmentation: `AUTO`, a preset, another kind's; else its class and what is not default.
 
     - settings: as `Run.configuration` has them, {} = `Identity`
     - shape: of the images, (N, C, H, W), or of the vectors, (N, D); None = not known
@@ -327,4 +326,7 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
         size = own.size if shape is None else min(shape[-2:])
         known = {} if shape is None else {AUTO: suiting(torch.empty(0, *shape[1:]))}
         known |= {name: preset(name, size) for name in PRESETS}
-    return next((name for name, augmentation in known.items() if augmentation == own), str(own))
+    usual = vars(type(own)())
+    changed = ", ".join(f"{name}={value!r}" for name, value in vars(own).items() if value != usual[name])
+    called = f"{type(own).__name__}({changed})"
+    return next((name for name, augmentation in known.items() if augmentation == own), called)
