@@ -54,19 +54,18 @@ class Snapshot:
 
     step: int
     encoder: nn.Module
-    device: torch.device
-    half: torch.dtype | None
+    half: torch.dtype | None = None
 
     def embed(self, inputs: Tensor) -> Tensor:
         """Features before the head, in the run's precision: (N, D) float32."""
-        with autocast(self.device, self.half):
+        with autocast(next(self.encoder.parameters(), inputs).device, self.half):
             return encoders.embed(self.encoder, inputs)
 
 
 def snapshot(run: Run) -> Snapshot:
     """For the thread that owns the run, between two steps: `background.call(snapshot).result()`."""
     encoder = copy.deepcopy(run.encoder).requires_grad_(False)
-    return Snapshot(run.steps_done, encoder, run.device, run.method.half_type)
+    return Snapshot(run.steps_done, encoder, run.method.half_type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,8 +225,7 @@ class Watcher:
         """
         began = time.perf_counter()
         if isinstance(run, nn.Module):
-            weights = next(run.parameters(), torch.empty(0))
-            seen = Snapshot(step, run, weights.device, None)
+            seen = Snapshot(step, run)
         else:
             seen = run if isinstance(run, Snapshot) else snapshot(run)
         z = seen.embed(self.pictures.inputs)
