@@ -21,7 +21,7 @@ LAST = ("turned", "temperature", "knn", "effective_rank", "uniformity")
 def last(run: Comparable, name: str) -> float:
     """The last value that a run has of a measurement or a column of its history; NaN where it has none."""
     table = run.measured if name in COLUMNS[1:] else run.history
-    known = table[name].dropna() if name in table else ()
+    known: Any = table[name].dropna() if name in table else ()
     return float(known.iloc[-1]) if len(known) else math.nan
 
 

@@ -73,7 +73,7 @@ def of(
 
     The generator is afterwards in the mode it was in; nothing is drawn that the caller could notice.
     """
-    images: Tensor = getattr(pictures, "images", pictures)
+    images: Any = getattr(pictures, "images", pictures)
     parameter = next(generator.parameters(), images)
     draw = torch.Generator()
     with encoders.evaluating(generator), torch.no_grad():
@@ -88,7 +88,8 @@ class NoiseRecorder:
     """
 
     def __init__(self, pictures: Tensor | ImageSet, every: int) -> None:
-        self.pictures: Tensor = getattr(pictures, "images", pictures).cpu()
+        images: Any = getattr(pictures, "images", pictures)
+        self.pictures: Tensor = images.cpu()
         self.every = every
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}
 

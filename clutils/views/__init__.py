@@ -320,7 +320,8 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
     if not settings:
         return "none" if shape is not None and len(shape) == 2 else "identity"
     told = {name: value for name, value in settings.items() if name not in ("groups", "check_inputs")}
-    own = from_settings({n: tuple(v) if isinstance(v, list) else v for n, v in told.items()})  # as in a file
+    told = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+    own: Any = from_settings(told)
     known: dict[str, Any] = {name: make() for of in OTHERS.values() for name, make in of.items()}
     if isinstance(own, Augmentation):
         size = own.size if shape is None else min(shape[-2:])
