@@ -315,8 +315,9 @@ def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor: "
-            "data.graph_set(graphs) makes one of graphs, sentence_set of texts, vector_set of a table"
+            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor; "
+            "data.vector_set(table) makes one, data.graph_set(graphs) makes one of graphs, "
+            "data.sentence_set of texts"
         )
     kind = datasets.kind_of(images, "training: data")
     if images.dtype != kind.dtype:
