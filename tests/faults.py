@@ -353,7 +353,7 @@ TRAINING = (
     Fault(
         "a resume that goes on with other labels",
         "clutils/training/checkpoint.py",
-        "None if labels is None else _checksum(labels)",
+        "None if run.labels is None else _checksum(run.labels)",
         "None",
         "tests/training/test_checkpoint.py::test_one_other_picture_label_or_class_name_is_refused",
     ),

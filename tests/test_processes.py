@@ -250,16 +250,6 @@ def test_gpus_that_can_t_be_shared_are_said_before_anything_waits(device, said, 
         pass
 
 
-def test_a_lost_connection_is_an_error_that_the_command_line_says_in_one_line():
-    def lost() -> None:
-        raise RuntimeError("Connection closed by peer\nat pair.cc")
-
-    with pytest.raises(
-        ConnectionError, match=r"another one has ended, so this one stops: Connection closed by peer$"
-    ):
-        processes._exchange(lost)
-
-
 def slow_then_dead(rank: int, port: int, folder: Path) -> None:
     """One of two, as torchrun starts them: one loads longer than a step may take, the other dies later."""
     started = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from clutils.training.callbacks import after_step, begun_and_ended, checked
+from clutils.training.callbacks import begun_and_ended, checked
 
 if TYPE_CHECKING:
     from clutils.training.run import Run
@@ -157,7 +157,8 @@ class Background:
             if self.on_refused is None or not self.on_refused(error):
                 raise
             return
-        after_step(self.callbacks, self.run)
+        for callback in self.callbacks:
+            callback.after_step(self.run)
 
     def _do_posted(self) -> None:
         while self._posted:

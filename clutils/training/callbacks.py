@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ EVENTS = ("before_run", "after_step", "after_run")
 
 
 def checked(callbacks: Iterable[Any]) -> list[Any]:
-    """The callbacks, a plain function as an object with `after_step`.
+    """The callbacks, each with all three methods; a plain function is an `after_step`.
 
     Raises ValueError on what has none of the three methods and can't be called, on a class, and on no list.
     """
@@ -39,12 +40,17 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
             name = callback.__name__
             raise ValueError(f"callbacks has the class {name}, but must have an object: {name}(...)")
         if any(hasattr(callback, event) for event in EVENTS):
-            found.append(callback)
+            own = {event: getattr(callback, event, _nothing) for event in EVENTS}
         elif callable(callback):
-            found.append(SimpleNamespace(after_step=callback))
+            own = dict.fromkeys(EVENTS, _nothing) | {"after_step": callback}
         else:
             raise ValueError(f"callbacks has {callback!r}, which has no method {', '.join(EVENTS)}")
+        found.append(SimpleNamespace(**own))
     return found
+
+
+def _nothing(run: RunState) -> None:
+    pass
 
 
 @contextmanager
@@ -54,31 +60,19 @@ def begun_and_ended(callbacks: Iterable[Any], run: RunState) -> Iterator[None]:
     Each callback that began has its `after_run` called, also where the block or another one raises; the first
     error is the one raised.
     """
-    began: list[Any] = []
-    first: BaseException | None = None
-    try:
+    with ExitStack() as ends:
         for callback in callbacks:
-            if hasattr(callback, "before_run"):
-                callback.before_run(run)
-            began.append(callback)
+            callback.before_run(run)
+            ends.push(partial(_end, callback, run))
         yield
-    except BaseException as error:
-        first = error
-    for callback in began[::-1]:
-        try:
-            if hasattr(callback, "after_run"):
-                callback.after_run(run)
-        except BaseException as error:
-            first = first or error  # on a full disk the others fail, too
-    if first is not None:
-        raise first
 
 
-def after_step(callbacks: Iterable[Any], run: RunState) -> None:
-    """Call `after_step` of each callback that has it, in order."""
-    for callback in callbacks:
-        if hasattr(callback, "after_step"):
-            callback.after_step(run)
+def _end(callback: Any, run: RunState, _: Any, first: BaseException | None, trace: Any) -> None:
+    try:
+        callback.after_run(run)
+    except BaseException:
+        if first is None:  # else that is raised: on a full disk the others fail, too
+            raise
 
 
 class Progress:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import pickle
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +24,21 @@ PARTS |= {"history": list, "fingerprint": dict, "looks": dict, "schedules": dict
 BLOCK = 8192  # rows at a time
 
 
-def fingerprint(images: Tensor, labels: Tensor | None, class_names: Sequence[str]) -> dict[str, Any]:
-    """Checksums of all images, all labels (None where there are none) and the names of the classes.
+def fingerprint(run: RunState) -> dict[str, Any]:
+    """Checksums of all images of a run, all labels (None where there are none) and the names of the classes.
 
     CRC-32 of what is in memory, at 2 GB/s on one core: 0.07 s for CIFAR's 50,000 images (150 MB), 1.3 s for
     STL-10's 100,000 without labels (2.7 GB). A run computes it once, for its first checkpoint.
     """
-    names = "\n".join(class_names).encode(errors="surrogatepass")
-    return {
-        "version": FINGERPRINT,
-        "images": _checksum(images),
-        "labels": None if labels is None else _checksum(labels),
-        "class_names": zlib.crc32(names) if class_names else None,
-    }
-
-
-def fingerprint_of(run: RunState) -> dict[str, Any]:
-    """Fingerprint of a run's data, computed once."""
     if run.data_fingerprint is None:
-        names = getattr(run.data, "class_names", ())
-        run.data_fingerprint = fingerprint(run.images, run.labels, names)
+        names: tuple[str, ...] = getattr(run.data, "class_names", ())
+        joined = "\n".join(names).encode(errors="surrogatepass")
+        run.data_fingerprint = {
+            "version": FINGERPRINT,
+            "images": _checksum(run.images),
+            "labels": None if run.labels is None else _checksum(run.labels),
+            "class_names": zlib.crc32(joined) if names else None,
+        }
     return run.data_fingerprint
 
 
@@ -63,7 +58,7 @@ def demand_same_data(run: RunState, state: Mapping[str, Any], path: str | Path) 
     if before.get("version") != FINGERPRINT or sampled(run.images) != state["pictures"]:
         changed = ["images"] * (sampled(run.images) != state["pictures"])
     else:
-        now = fingerprint_of(run)
+        now = fingerprint(run)
         told = {"images": "images", "labels": "labels", "class_names": "class names"}
         changed = [
             words

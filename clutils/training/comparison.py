@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FIRST = ("run", "method", "loss", "data", "steps", "seed")  # columns that every table has
+LAST = ("turned", "temperature", "knn", "effective_rank", "uniformity")
 
 
 def last(run: Comparable, name: str) -> float:
     """The last value that a run has of a measurement or a column of its history; NaN where it has none."""
     table = run.measured if name in COLUMNS[1:] else run.history
-    if name not in table or not len(table):
-        return math.nan
-    known = table[name].dropna()
+    known: Any = table[name].dropna() if name in table else ()
     return float(known.iloc[-1]) if len(known) else math.nan
 
 
@@ -43,14 +42,9 @@ def table(runs: Sequence[Comparable]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    found = pd.DataFrame([_row(run) for run in runs], columns=None if runs else FIRST)
-    differ = [name for name in found if name not in FIRST and found[name].dropna().nunique() > 1]
-    ends = [
-        {"turned": ", ".join(turned(run)), "temperature": temperature(run)}
-        | {name: last(run, name) for name in ("knn", "effective_rank", "uniformity")}
-        for run in runs
-    ]
-    return found[[*FIRST, *differ]].join(pd.DataFrame(ends, index=found.index))
+    found = pd.DataFrame([_row(run) for run in runs])
+    differ = [name for name in found if name not in FIRST + LAST and found[name].dropna().nunique() > 1]
+    return found.reindex(columns=[*FIRST, *differ, *LAST])
 
 
 def problem(run: SavedRun) -> str | None:
@@ -73,7 +67,7 @@ def turned(run: Comparable) -> list[str]:
 
 
 def _row(run: Comparable) -> dict[str, Any]:
-    """Setting -> value, the method's and the loss's among them: words, numbers or None."""
+    """Settings, the method's and the loss's among them, and what was measured last: words, numbers, None."""
     kept = migrations.of_settings(run.configuration)
     loss, own = kept.pop("loss") or {"name": "your own"}, kept.pop("method_settings")
     augmentation = kept["augmentation"]
@@ -84,11 +78,13 @@ def _row(run: Comparable) -> dict[str, Any]:
     done, names = len(taken(run.history)), settings.names(kept=True)
     found = {name: kept[name] for name in (*names, "processes", "device") if name in kept}
     found |= (own.pop("base_settings", None) or {}) | own | loss.get("settings", {})
-    found |= {
+    found |= {name: last(run, name) for name in LAST} | {
         "run": run.name,
         "loss": loss["name"],
         "data": kept["data"] or kept.get("data_source") or "your own",
         "steps": f"{done:,}" + (f" of {kept['steps']:,}" if kept["steps"] > done else ""),
+        "turned": ", ".join(turned(run)),
+        "temperature": temperature(run),
     }
-    told = {name: value for name, value in found.items() if name not in ("threads", "temperature")}
-    return {n: v if isinstance(v, int | float | str | None) else json.dumps(v) for n, v in told.items()}
+    del found["threads"]
+    return {n: v if isinstance(v, int | float | str | None) else json.dumps(v) for n, v in found.items()}

@@ -73,16 +73,12 @@ def of(
 
     The generator is afterwards in the mode it was in; nothing is drawn that the caller could notice.
     """
-    images = _images(pictures)
+    images: Any = getattr(pictures, "images", pictures)
     parameter = next(generator.parameters(), images)
     draw = torch.Generator()
     with encoders.evaluating(generator), torch.no_grad():
         drawn = [generator(part.to(parameter.device), draw) for part in images.split(batch_size)]
     return torch.cat([one.scale.cpu() for one in drawn]), torch.cat([one.mean.cpu() for one in drawn])
-
-
-def _images(pictures: Tensor | ImageSet) -> Tensor:
-    return pictures if isinstance(pictures, Tensor) else pictures.images
 
 
 class NoiseRecorder:
@@ -92,7 +88,8 @@ class NoiseRecorder:
     """
 
     def __init__(self, pictures: Tensor | ImageSet, every: int) -> None:
-        self.pictures = _images(pictures).cpu()
+        images: Any = getattr(pictures, "images", pictures)
+        self.pictures: Tensor = images.cpu()
         self.every = every
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -104,12 +101,6 @@ class NoiseRecorder:
         """The maps as they are now."""
         generator: Any = run.method.noise
         self.taken[run.steps_done] = of(generator, self.pictures)
-
-    def go_on(self, maps: NoiseMaps, steps_done: int | None = None) -> None:
-        """Keep what was taken before, as from a file of the same run; steps_done: nothing after this step."""
-        for step, scale, mean in zip(maps.steps, maps.scale, maps.mean, strict=True):
-            if steps_done is None or step <= steps_done:
-                self.taken[step] = scale, mean
 
     def write(self, run: Run, folder: Path) -> None:
         """Write noise_maps.npz: for `training.save_run`."""
@@ -131,7 +122,10 @@ def watching(run: Run, folder: str | Path) -> NoiseRecorder | None:
         return None
     recorder = NoiseRecorder(run.images[:WATCHED], every=math.ceil(run.steps / MOMENTS))
     if run.steps_done and (Path(folder) / FILE).is_file():
-        recorder.go_on(load(Path(folder) / FILE), run.steps_done)
+        kept = load(Path(folder) / FILE)
+        for step, *maps in zip(kept.steps, kept.scale, kept.mean, strict=True):
+            if step <= run.steps_done:
+                recorder.taken[step] = tuple(maps)
     else:
         recorder.take(run)
     return recorder

@@ -64,12 +64,9 @@ class SGD(_Uncompiled, torch.optim.SGD):
 
 def _dense(weight: Tensor, state: Mapping[str, Any]) -> bool:
     """True where a weight has no gaps in memory, and its gradient and averages the same strides."""
-    steps = [(size, step) for size, step in zip(weight.shape, weight.stride(), strict=True) if size > 1]
-    reach = 1 + sum((size - 1) * step for size, step in steps)
     beside = [weight.grad, *(each for each in state.values() if isinstance(each, Tensor) and each.ndim)]
     return (
         weight.is_floating_point()
-        and (reach == weight.numel() or not weight.numel())
-        and all(step for _, step in steps)
+        and torch.ops.aten.is_non_overlapping_and_dense(weight)
         and all(each is not None and each.stride() == weight.stride() for each in beside)
     )

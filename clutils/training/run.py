@@ -27,7 +27,7 @@ from clutils import encoders, files, views
 from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
 from clutils.training.around import demand_finite_weights
-from clutils.training.callbacks import Progress, after_step, begun_and_ended, checked
+from clutils.training.callbacks import Progress, begun_and_ended, checked
 from clutils.training.settings import COLUMNS, described
 from clutils.training.state import RunState
 from clutils.training.step import step
@@ -89,12 +89,13 @@ class Run(RunState):
 
         Raises ValueError while another run trains in this process, and for an object that is not a callback.
         """
-        every, gradients = [*checked(callbacks), Progress(progress)], torch.is_grad_enabled()
+        every, gradients = [*checked(callbacks), *checked([Progress(progress)])], torch.is_grad_enabled()
         with self.alone(), begun_and_ended(every, self):
             try:
                 while not self.done:
                     self.step()
-                    after_step(every, self)
+                    for callback in every:
+                        callback.after_step(self)
             except KeyboardInterrupt:
                 torch.set_grad_enabled(gradients)  # it may have come where torch switches them back on
             finally:
@@ -187,7 +188,7 @@ class Run(RunState):
             "pictures": checkpoint.sampled(self.images),
             "words": getattr(self.data, "rule", None),  # by which a sentence's were found
             "distinct": self.distinct is not None,  # whether equal sentences are taken once
-            "fingerprint": checkpoint.fingerprint_of(self),
+            "fingerprint": checkpoint.fingerprint(self),
             "steps_done": self.steps_done,
             "method": self.method.state_dict(),
             "optimiser": self.optimiser.state_dict(),

@@ -115,7 +115,9 @@ def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), repla
     Raises ValueError where the run has made no step, and unless `replace` where something is in the folder
     already; OSError on a full disk. A folder that was new is then as it was.
     """
-    folder = _named(folder)
+    if not str(folder).strip():
+        raise ValueError(f"saved: the folder is {str(folder)!r}, but must have a name")
+    folder = Path(folder)
     if not run.steps_done:
         raise ValueError("saved: the run has made no step yet, so there is nothing to keep")
     if not replace:
@@ -234,13 +236,16 @@ def add_evaluations(folder: str | Path, measured: pd.DataFrame, seen: Map) -> No
     - measured: columns step, knn, effective_rank, and perhaps more; the file's rows of steps before them stay
     - seen: the last map of the sample
     """
+    import pandas as pd
+
     path = Path(folder) / MEASURED
-    before = _table(path, COLUMNS) if path.exists() else table_of(())
-    kept = before[before["step"] < measured["step"].min()]
-    also = dict.fromkeys(str(name) for name in (*before, *measured) if name not in COLUMNS)
-    rows: list[Any] = [*kept.to_dict("records"), *measured.to_dict("records")]
-    files.write_atomically(path, table_of(rows, list(also)).to_csv(index=False))
-    _write_map(Path(folder) / MAP, seen)
+    if path.exists():
+        before = _table(path, COLUMNS)
+        measured = pd.concat([before[before["step"] < measured["step"].min()], measured])
+    files.write_atomically(path, measured.to_csv(index=False))
+    own: dict[str, Any] = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
+    own |= {"class_names": np.array(seen.class_names, dtype=str), "step": seen.step}
+    files.write_atomically(Path(folder) / MAP, partial(np.savez_compressed, **own))
 
 
 def place(folder: str | Path, name: str) -> Path:
@@ -269,20 +274,11 @@ def free_name(folder: str | Path, name: str) -> str:
     return name
 
 
-def _named(folder: str | Path) -> Path:
-    if not str(folder).strip():
-        raise ValueError(f"saved: the folder is {str(folder)!r}, but must have a name")
-    return Path(folder)
-
-
 def _is_described(run: Run, folder: Path) -> bool:
     """True where config.json is of this part of the run, or of an earlier one that nothing was added to."""
-    if not (folder / CONFIG).is_file():
-        return False
-    if run.steps_done == run.resumed_at_step:
-        return True
-    with contextlib.suppress(ValueError):
-        return (_configuration(folder / CONFIG).get("resumed_at_step") or 0) >= run.resumed_at_step
+    with contextlib.suppress(OSError, ValueError):
+        of = _configuration(folder / CONFIG).get("resumed_at_step") or 0
+        return run.steps_done == run.resumed_at_step or of >= run.resumed_at_step
     return False
 
 
@@ -293,12 +289,6 @@ def _taken(folder: Path) -> bool:
 def _refuse_taken(folder: Path) -> None:
     if _taken(folder):
         raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
-
-
-def _write_map(path: Path, seen: Map) -> None:
-    names = np.array(seen.class_names, dtype=str)
-    own: dict[str, Any] = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
-    files.write_atomically(path, partial(np.savez_compressed, **own, class_names=names, step=seen.step))
 
 
 # ---- from a folder -----------------------------------------------------------------------------------------
@@ -385,10 +375,8 @@ def _map(path: Path) -> Map:
         names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"{path} is damaged: labels are (N,) whole numbers, not {labels.shape} {labels.dtype}"
-        )
-    if positions.shape != (len(labels), 2) or not np.isfinite(positions).all():
-        raise ValueError(f"{path} is damaged: a map is (N, 2) finite numbers, not {positions.shape}")
+    whole = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not whole or positions.shape != (len(labels), 2) or not np.isfinite(positions).all():
+        came = f"{positions.shape} and {labels.shape} {labels.dtype}"
+        raise ValueError(f"{path} is damaged: a map is (N, 2) finite and (N,) whole numbers, not {came}")
     return Map(positions, labels, names, step)

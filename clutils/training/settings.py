@@ -10,7 +10,7 @@ import inspect
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -311,9 +311,7 @@ LONG = 200  # letters of what came in that an error quotes
 
 def shortened(value: Any) -> str:
     """Short repr of an argument for error messages; an array by its type and shape."""
-    kind, shape = type(value).__name__, getattr(value, "shape", None)
-    said = repr(value)
-    short = shape is None or (len(said) < 80 and "\n" not in said)
-    if not short:
-        return f"of type {kind}, {tuple(cast(Any, shape))}"
+    kind, shape, said = type(value).__name__, getattr(value, "shape", None), repr(value)
+    if shape is not None and (len(said) >= 80 or "\n" in said):
+        return f"of type {kind}, {tuple(shape)}"
     return said if len(said) <= LONG else f"of type {kind}, {said[:LONG]}…"

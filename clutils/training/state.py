@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -304,32 +305,19 @@ def _optimiser(settings: Settings, method: methods.Method, device: torch.device)
 
 def _distinct(sentences: Tensor) -> Tensor | None:
     """(N,) bool: the first of equal rows; None where all differ. In one batch they would be negatives."""
-    _, number = sentences.cpu().unique(dim=0, return_inverse=True)
-    first = torch.full((len(sentences),), len(sentences)).scatter_reduce(
-        0, number, torch.arange(len(sentences)), "amin"
-    )
-    found = first[number] == torch.arange(len(sentences))
+    _, first = np.unique(sentences.cpu().numpy(), axis=0, return_index=True)
+    found = torch.zeros(len(sentences), dtype=torch.bool)
+    found[torch.from_numpy(first)] = True
     return None if bool(found.all()) else found
-
-
-def _hint(data: Any) -> str:
-    """How a set is made of what people have."""
-    one = data[0] if isinstance(data, list | tuple) and data else data
-    if hasattr(one, "edge_index") or hasattr(one, "edges"):
-        return ": data.graph_set(graphs) makes one of graphs"
-    if isinstance(one, str):
-        return ": data.sentence_set(texts) makes one of sentences"
-    if hasattr(data, "iloc") or hasattr(data, "dtype"):
-        return ": data.vector_set(table) makes one of rows"
-    return ""
 
 
 def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor"
-            f"{_hint(data)}"
+            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor; "
+            "data.vector_set(table) makes one, data.graph_set(graphs) makes one of graphs, "
+            "data.sentence_set of texts"
         )
     kind = datasets.kind_of(images, "training: data")
     if images.dtype != kind.dtype:

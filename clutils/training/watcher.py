@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from clutils.training.run import Run
 
-SAMPLE, BANK, TEST = 500, 1000, 500
+BANK, TEST = 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views, and by which fresh statistics settle
 SHARE = 0.08  # of the training's seconds that watching and drawing may take
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
@@ -49,27 +49,23 @@ CREDIT = 0.15  # seconds that it may have before there was any training, so that
 class Snapshot:
     """A copy of a run's encoder as it was at a step, to be used while the run trains on.
 
-    - half: what its encoder is computed in, None = float32; seconds: what the copy cost
+    - half: what its encoder is computed in, None = float32
     """
 
     step: int
     encoder: nn.Module
-    device: torch.device
-    half: torch.dtype | None
-    seconds: float
+    half: torch.dtype | None = None
 
     def embed(self, inputs: Tensor) -> Tensor:
         """Features before the head, in the run's precision: (N, D) float32."""
-        with autocast(self.device, self.half):
+        with autocast(next(self.encoder.parameters(), inputs).device, self.half):
             return encoders.embed(self.encoder, inputs)
 
 
 def snapshot(run: Run) -> Snapshot:
     """For the thread that owns the run, between two steps: `background.call(snapshot).result()`."""
-    began = time.perf_counter()
     encoder = copy.deepcopy(run.encoder).requires_grad_(False)
-    seconds = time.perf_counter() - began
-    return Snapshot(run.steps_done, encoder, run.device, run.method.half_type, seconds)
+    return Snapshot(run.steps_done, encoder, run.method.half_type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,15 +158,12 @@ class Watcher:
         """True where a look was requested, or `every` steps have passed and half of the share is left."""
         since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
         affordable = self.seconds_looking < SHARE / 2 * _trained(run) and self.has_budget(run)
-        return self.is_requested(run) or (since >= every and affordable)
+        requested = self._wanted is not None and run.steps_done >= self._wanted
+        return requested or (since >= every and affordable)
 
     def request(self, step: int) -> None:
         """Have the run looked at when it is at this step or beyond, also where the share is used up."""
         self._wanted = step
-
-    def is_requested(self, run: Run) -> bool:
-        """True where a look that was requested is due."""
-        return self._wanted is not None and run.steps_done >= self._wanted
 
     # ---- as a callback ---------------------------------------------------------------------------------
 
@@ -230,12 +223,11 @@ class Watcher:
         - run: one at rest; of one that trains meanwhile a `snapshot`; an encoder of one's own, at this step
         - free: does not count against the share; few: without `numbers`; head: as of a call
         """
+        began = time.perf_counter()
         if isinstance(run, nn.Module):
-            weights = next(run.parameters(), torch.empty(0))
-            seen = Snapshot(step, run, weights.device, None, 0.0)
+            seen = Snapshot(step, run)
         else:
             seen = run if isinstance(run, Snapshot) else snapshot(run)
-        began = time.perf_counter()
         z = seen.embed(self.pictures.inputs)
         self.ceiling = min(z.shape[0] - 1, z.shape[1])
         asked = () if few else self.numbers
@@ -253,7 +245,7 @@ class Watcher:
             knn,
             0.0 if math.isnan(rank) else rank,  # all rows are equal: no dimension is in use
             self._map(z),
-            seen.seconds + time.perf_counter() - began,
+            time.perf_counter() - began,
             found,
         )
         self._looks[look.step] = look
@@ -423,15 +415,11 @@ def _of_a_loop(encoder: nn.Module, z: Tensor, head: nn.Module | None) -> dict[st
     if head is not None:
         device = next(head.parameters(), z).device
         with torch.no_grad(), encoders.evaluating(head):
-            found["head_uniformity"] = _uniformity(head(z.to(device)))
+            seen = head(z.to(device))
+        found["head_uniformity"] = math.nan  # of vectors of length 0, or not finite
+        with contextlib.suppress(ValueError):
+            found["head_uniformity"] = measures.uniformity(seen)
     return found
-
-
-def _uniformity(z: Tensor) -> float:
-    try:
-        return measures.uniformity(z)
-    except ValueError:  # vectors of length 0, or not finite
-        return math.nan
 
 
 def _trained(run: Run) -> float:

@@ -30,7 +30,6 @@ from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
 RISING = Setting(0, 1e6, open_below=True, entries=("smallest", "largest"), rising=True)
-JITTER = ("brightness", "contrast", "saturation", "hue")
 AUTO = "what suits the images"  # the name of the augmentation that `suiting` gives
 
 
@@ -62,7 +61,7 @@ class Augmentation(OnlyFields):
     )
     flip: float = setting(0, 1, default=0.5, about="probability of a left-right mirror")
     jitter: tuple[float, float, float, float] = setting(
-        0, entries=JITTER, default=(0.4, 0.4, 0.4, 0.1), about="reach of each adjustment"
+        0, entries=batched.ADJUSTMENTS, default=(0.4, 0.4, 0.4, 0.1), about="reach of each adjustment"
     )
     jitter_prob: float = setting(0, 1, default=0.8, about="probability of the jitter")
     grayscale: float = setting(0, 1, default=0.2, about="probability of grayscale")
@@ -313,38 +312,22 @@ def from_settings(settings: Mapping[str, Any]) -> Augment:
 
 
 def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
-    """Name of an augmentation: `AUTO`, a preset, or the nearest of these and what differs from it.
+    """Name of an augmentation: `AUTO`, a preset, another kind's; else its class and what is not default.
 
     - settings: as `Run.configuration` has them, {} = `Identity`
     - shape: of the images, (N, C, H, W), or of the vectors, (N, D); None = not known
     """
     if not settings:
         return "none" if shape is not None and len(shape) == 2 else "identity"
-    if "name" in settings:  # of another kind of samples
-        own = from_settings({name: value for name, value in settings.items() if name != "groups"})
-        return next((name for of in OTHERS.values() for name, make in of.items() if make() == own), str(own))
-    size = settings["size"] if shape is None else min(shape[-2:])
-    known: dict[str, Any] = {name: preset(name, size) for name in PRESETS}
-    if shape is not None:
-        known = {AUTO: suiting(torch.empty(0, *shape[1:]))} | known
-    others = {name: _changed(asdict(augmentation), settings) for name, augmentation in known.items()}
-    nearest = min(others, key=lambda name: len(others[name]))
-    changed = ", ".join(
-        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in others[nearest].items()
-    )
-    return f"{nearest} but {changed}" if changed else nearest
-
-
-def _changed(usual: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that change a view; a pair is a list in a file."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if name != "check_inputs" and _plain(value) != _plain(usual.get(name))
-    }
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return (" to " if len(value) == 2 else " / ").join(map(_plain, value))
-    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
+    told = {name: value for name, value in settings.items() if name not in ("groups", "check_inputs")}
+    told = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+    own: Any = from_settings(told)
+    known: dict[str, Any] = {name: make() for of in OTHERS.values() for name, make in of.items()}
+    if isinstance(own, Augmentation):
+        size = own.size if shape is None else min(shape[-2:])
+        known = {} if shape is None else {AUTO: suiting(torch.empty(0, *shape[1:]))}
+        known |= {name: preset(name, size) for name in PRESETS}
+    usual = vars(type(own)())
+    changed = ", ".join(f"{name}={value!r}" for name, value in vars(own).items() if value != usual[name])
+    called = f"{type(own).__name__}({changed})"
+    return next((name for name, augmentation in known.items() if augmentation == own), called)

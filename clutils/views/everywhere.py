@@ -1,27 +1,35 @@
 """Augmentation on a GPU in few operations: each step is computed for every image of the batch.
 
-The same steps as in `batched`, and the same views to rounding. There a step is done to those images alone
+The formulas of `batched`, and the same views to rounding. There a step is done to those images alone
 that were drawn for it; a GPU would have to synchronise to know which. So here all parameters are copied
 once, in one table, and an image that a step shall leave as it is gets the neutral parameter.
 """
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from clutils.views.batched import LUMA, NEUTRAL, Parameters, blur
+from clutils.views.batched import (
+    NEUTRAL,
+    Parameters,
+    adjust_brightness,
+    adjust_contrast,
+    adjust_saturation,
+    blur,
+    crop,
+    to_grayscale,
+)
 
 
 @dataclass
 class Packed:
     """Parameters of N views on their way to a device.
 
-    - numbers: (N, 16) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
-      sigma, and which adjustment comes first to last
+    - numbers: (N, 15) float32 there: top, left, height, width, flipped, the four factors, grayscaled, sigma,
+      and which adjustment comes first to last
     - order: the adjustments that at least one view needs, in their order: columns of `Parameters.factors`
     - grayscales, blurs: whether any view needs that
     """
@@ -34,15 +42,13 @@ class Packed:
 
 def packed(parameters: Parameters, device: torch.device) -> Packed:
     """The parameters (on the CPU) in one copy that nothing waits for."""
-    flipped = parameters.flipped[:, None].float()
     columns = (
         parameters.boxes.float(),
-        torch.zeros_like(flipped),  # rows are never mirrored
-        flipped,
+        parameters.flipped[:, None].float(),
         parameters.factors,
         parameters.grayscaled[:, None].float(),
         parameters.sigma[:, None],
-        parameters.order.float().expand(len(flipped), -1),
+        parameters.order.float().expand(len(parameters.boxes), -1),
     )
     numbers = torch.cat(columns, dim=1)
     if device.type == "cuda":
@@ -61,10 +67,9 @@ def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
 
     - kernel: of the blur, pixels
     """
-    one = drawn.numbers[:, :, None, None]
-    view = _cropped(images, one, size)
+    view = _cropped(images, drawn.numbers, size)
     for which in drawn.order:
-        view = ADJUSTMENTS[which](view, one[:, 6 + which, None])
+        view = ADJUSTMENTS[which](view, drawn.numbers[:, 5 + which])
     return _finished(view, drawn.numbers, drawn.grayscales, kernel if drawn.blurs else None)
 
 
@@ -80,103 +85,42 @@ def compiled() -> Callable[[Tensor, Packed, int, int], Tensor]:
 
 
 def _whole(images: Tensor, numbers: Tensor, size: int, kernel: int, blurs: bool) -> Tensor:
-    one = numbers[:, :, None, None]
-    view = _cropped(images, one, size)
+    view = _cropped(images, numbers, size)
     for place in range(4):
-        which, before = one[:, 12 + place, None], view
+        which, before = numbers[:, 11 + place, None, None, None], view
         for number, adjusted in enumerate(ADJUSTMENTS):
-            view = torch.where(which == number, adjusted(before, one[:, 6 + number, None]), view)
+            view = torch.where(which == number, adjusted(before, numbers[:, 5 + number]), view)
     return _finished(view, numbers, grayscales=True, kernel=kernel if blurs else None)
+
+
+def _cropped(images: Tensor, numbers: Tensor, size: int) -> Tensor:
+    return crop(images, numbers[:, :4], size, numbers[:, 4] > 0)
 
 
 def _finished(view: Tensor, numbers: Tensor, grayscales: bool, kernel: int | None) -> Tensor:
     """Grayscale and blur (kernel: pixels), the last two steps."""
-    one = numbers[:, :, None, None]
-    if grayscales and view.shape[1] == 3:
-        view = torch.where(one[:, 10, None] > 0, _gray(view), view)
+    gray, sigma = numbers[:, 9], numbers[:, 10]
+    if grayscales:
+        view = torch.where(gray[:, None, None, None] > 0, to_grayscale(view), view)
     if kernel is not None:
-        view = torch.where(one[:, 11, None] > 0, blur(view, numbers[:, 11], kernel), view)
+        view = torch.where(sigma[:, None, None, None] > 0, blur(view, sigma, kernel), view)
     return view
-
-
-def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:
-    """`batched.crop`, the weights of rows and columns made together."""
-    n, channels, height, width = images.shape
-    start, length, mirrored = one[:, :2, 0], one[:, 2:4, 0], one[:, 4:6, 0]  # (N, 2, 1): of rows, of columns
-    scale = length / size
-    at = _middles(max(height, width), images.device) - start
-    other = length - at  # from the box's other end
-    outside = at * other < 0
-    at = torch.where(mirrored > 0, other, at).masked_fill_(outside, math.inf)
-    half_width = scale.clamp_min(1)[..., None]
-    middle = (_middles(size, images.device) * scale)[..., None]
-    weights = (at[:, :, None] - middle).div_(half_width).abs_().sub_(1).clamp_(max=0)
-    total = weights.sum(dim=3, keepdim=True)
-    if images.dtype == torch.uint8:  # what rows, and columns, are divided by where white is 255
-        total = total * _table((255.0, 1.0), images.device)
-    weights /= total
-    rows, columns = weights[:, 0, :, :height], weights[:, 1, :, :width]
-    with torch.autocast(images.device.type, enabled=False):  # float32 within a half-precision step too
-        of_rows = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
-        down = rows @ of_rows.reshape(n, height, channels * width)
-        view = down.view(n, size * channels, width) @ columns.mT
-    return view.view(n, size, channels, size).transpose(1, 2).clamp_(0, 1)
-
-
-def _brightness(view: Tensor, factor: Tensor) -> Tensor:
-    return (view * factor).clamp_(0, 1)
-
-
-def _contrast(view: Tensor, factor: Tensor) -> Tensor:
-    mean = _gray(view.mean(dim=(2, 3), keepdim=True))
-    return torch.lerp(mean, view, factor).clamp_(0, 1)
-
-
-def _saturation(view: Tensor, factor: Tensor) -> Tensor:
-    return view if view.shape[1] == 1 else torch.lerp(_gray(view), view, factor).clamp_(0, 1)
 
 
 def _hue(view: Tensor, shift: Tensor) -> Tensor:
     """A pixel's hue from its highest channel, turned; each channel's height by how far from it it lies."""
     if view.shape[1] == 1:
         return view
+    shift = shift[:, None, None, None]
     high, channel = view.max(dim=1, keepdim=True)
     spread = high - view.amin(dim=1, keepdim=True)
     ahead = view.roll(-1, dims=1) - view.roll(-2, dims=1)  # green - blue, blue - red, red - green
     hue = torch.add(shift, channel, alpha=1 / 3)
     hue = hue.addcdiv_(ahead.gather(1, channel), spread.clamp_min(1e-30), value=1 / 6)
-    apart = hue - _table((0.0, 1 / 3, 2 / 3), view.device)
+    apart = hue - torch.arange(3, device=view.device)[:, None, None] / 3  # red, green, blue
     apart = apart.sub_(apart.round()).abs_().clamp_(1 / 6, 1 / 3)  # high up to 1/6 turn, low from 1/3 on
     turned = torch.addcmul(high + spread, apart, spread, value=-6).clamp_(0, 1)
     return torch.where(shift != 0, turned, view)
 
 
-ADJUSTMENTS = (_brightness, _contrast, _saturation, _hue)
-
-
-def _gray(view: Tensor) -> Tensor:
-    """(N, C, H, W) -> (N, 1, H, W)."""
-    return view if view.shape[1] == 1 else (view * _table(LUMA, view.device)).sum(dim=1, keepdim=True)
-
-
-# ---- small tables, made once on each device ----------------------------------------------------------------
-
-
-def _middles(pixels: int, device: torch.device) -> Tensor:
-    return _once(lambda: torch.arange(pixels, dtype=torch.float32, device=device) + 0.5, device, pixels)
-
-
-def _table(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """(len(values), 1, 1)."""
-    return _once(lambda: torch.tensor(values, device=device)[:, None, None], device, values)
-
-
-_made: dict[tuple[object, ...], Tensor] = {}
-
-
-def _once(make: Callable[[], Tensor], *key: object) -> Tensor:
-    if torch.compiler.is_compiling():  # a constant there
-        return make()
-    if key not in _made:
-        _made[key] = make()
-    return _made[key]
+ADJUSTMENTS = (adjust_brightness, adjust_contrast, adjust_saturation, _hue)

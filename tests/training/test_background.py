@@ -126,18 +126,6 @@ def test_what_a_posted_function_raises_reaches_its_caller_and_the_run_goes_on():
     background.stop()
 
 
-def test_a_run_at_rest_is_called_at_once_by_the_caller():
-    background, names = Background(small(steps=2)), []
-
-    def asked(run: training.Run) -> int:
-        names.append(threading.current_thread() is threading.main_thread())
-        return run.steps_done
-
-    assert background.call(asked).result(0) == 0
-    background.start().wait(LONG)
-    assert background.call(asked).result(0) == 2 and names == [True, True]
-
-
 @pytest.mark.parametrize("end", ["stopped", "done"])
 def test_what_was_posted_in_the_last_step_is_done_when_the_run_ends(end):
     background, gate = held(after=2, steps=2 if end == "done" else 9)
@@ -205,36 +193,26 @@ def test_a_run_in_front_keeps_one_in_the_background_from_starting_and_frees_the_
     assert Background(small(steps=1)).start().wait(LONG)
 
 
-def test_an_exception_inside_is_kept_shown_and_raised_to_who_waits():
-    run = small(steps=4)
+@pytest.mark.parametrize("where", ["step", "callback"])
+def test_an_exception_inside_ends_the_run_is_kept_shown_and_raised_to_who_waits(where):
+    run, broken = small(steps=4), [True]
     real = run.method.forward
 
     def breaks(*arguments):
-        if run.steps_done == 2:
+        if run.steps_done == 2 and broken:
+            broken.clear()
             raise RuntimeError("the cat sat\non the cable")
-        return real(*arguments)
+        return real(*arguments) if where == "step" else None
 
-    run.method.forward = breaks
-    background = Background(run).start()
+    if where == "step":
+        run.method.forward = breaks
+    background = Background(run, callbacks=[breaks] if where == "callback" else []).start()
     with pytest.raises(RuntimeError, match="the cat sat"):
         background.wait(LONG)
     assert background.status == "step 2 of 4, ended by RuntimeError: the cat sat on the cable"
-    assert background.run.steps_done == 2
-    run.method.forward = real
+    assert background.run.steps_done == 2 == len(background.run.history)
     assert background.start().wait(LONG) and background.error is None  # and the place was free again
     assert same(weights(run), weights(advance(small(steps=4), 4)))
-
-
-def test_a_callback_that_breaks_ends_the_run_after_its_step_and_is_kept():
-    def breaks(run: training.Run) -> None:
-        raise ValueError("no figure")
-
-    background = Background(small(steps=3), callbacks=[breaks]).start()
-    with pytest.raises(ValueError, match="no figure"):
-        background.wait(LONG)
-    assert background.run.steps_done == 1 and len(background.run.history) == 1
-    with background.run.alone():
-        pass  # the place is free
 
 
 def test_a_callback_may_stop_the_run_itself():

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -43,19 +44,27 @@ def test_each_is_called_at_its_moments_and_the_last_of_the_list_ends_first(way):
     assert said == moments
 
 
-def test_each_ends_also_where_a_step_or_another_one_fails():
+@pytest.mark.parametrize(
+    ("event", "moments"),
+    [
+        ("before_run", ["a before 0", "a after 0"]),
+        ("after_step", ["a before 0", "a 1", "b ends", "a after 1"]),
+    ],
+)
+def test_each_that_began_ends_also_where_another_fails_and_the_first_error_is_raised(event, moments):
     said: list[str] = []
 
-    class Breaks:
-        def after_step(self, run):
-            raise OSError("full")
+    def fails(run):
+        raise OSError("full")
 
-        def after_run(self, run):
-            raise OSError("still full")
+    def still_fails(run):
+        said.append("b ends")
+        raise OSError("still full")
 
+    run, breaks = small(steps=3), SimpleNamespace(after_run=still_fails, **{event: fails})
     with pytest.raises(OSError, match=r"^full$"):
-        small(steps=3).finish([Diary("a", said), Breaks()], progress=False)
-    assert said == ["a before 0", "a 1", "a after 1"]
+        run.finish([Diary("a", said), breaks], progress=False)
+    assert said == moments
 
 
 @pytest.mark.parametrize(
@@ -108,24 +117,3 @@ def test_the_example_in_the_docs_runs(tmp_path, monkeypatch, capsys):
     assert {"checkpoint.pt", "measured.csv", "replay.html"} < {
         file.name for file in Path("runs/mine").iterdir()
     }
-
-
-def test_a_callback_that_began_ends_also_where_a_later_one_cannot_begin_and_the_first_error_is_raised():
-    said = []
-
-    class Fails:
-        def before_run(self, run):
-            raise ValueError("first")
-
-        def after_run(self, run):
-            said.append("never began")
-
-    class Opens:
-        def after_run(self, run):
-            said.append("closed")
-            raise OSError("second")
-
-    run = training.Run(data="digits", batch_size=32, steps=2)
-    with pytest.raises(ValueError, match="first"):
-        run.finish(callbacks=[Opens(), Fails()], progress=False)
-    assert said == ["closed"] and run.steps_done == 0

@@ -50,13 +50,6 @@ def test_what_is_written_is_read_again(run, kept, tmp_path):
     assert training.resume(tmp_path / "first" / "checkpoint.pt").steps_done == 3
 
 
-def test_the_command_line_goes_on_with_what_was_written(kept, tmp_path):
-    assert __main__.main(["train", "--resume", "--out", str(tmp_path / "first")]) == 0
-    found = saved.read(tmp_path / "first")
-    assert found.history["step"].tolist() == [1, 2, 3, 4, 5]
-    assert found.measured.to_dict("records")[:-1] == LOOKED and found.measured["step"].iloc[-1] == 5
-
-
 def test_the_command_line_s_runs_are_listed_too_with_what_was_seen_at_their_end(tmp_path):
     assert __main__.main(["train", *SHORT, "--out", str(tmp_path / "deep" / "er")]) == 0
     (found,) = saved.listed(tmp_path)

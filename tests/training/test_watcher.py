@@ -84,12 +84,12 @@ def test_a_look_that_is_wanted_is_due_at_its_step_whatever_was_spent_and_is_coun
     watcher.seconds_total += 100.0
     watcher.request(12)
     run.steps_done = 11
-    assert not watcher.is_due(run) and not watcher.is_requested(run)
+    assert not watcher.is_due(run)
     run.steps_done = 13
-    assert watcher.is_due(run) and watcher.is_requested(run)
+    assert watcher.is_due(run)
     before = watcher.seconds_looking
     watcher.look(run)
-    assert watcher.seconds_looking > before and not watcher.is_due(run) and not watcher.is_requested(run)
+    assert watcher.seconds_looking > before and not watcher.is_due(run)
 
 
 def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():

@@ -285,3 +285,6 @@ def test_the_default_augmentation_leaves_digits_unmirrored_and_gray_alone():
     assert gray == views.Augmentation(size=8, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
     colour = views.suiting(torch.zeros(2, 3, 24, 32))
     assert colour == views.Augmentation(size=24)
+    told = views.settings_of(views.Augmentation(size=8, blur=0.5)) | {"jitter": [0] * 4}  # as in a file
+    named = "Augmentation(size=8, jitter=(0, 0, 0, 0), blur=0.5)"
+    assert views.name_of(told, DIGITS.images.shape) == named
