@@ -72,21 +72,17 @@ def map_(options: argparse.Namespace) -> int:
 
 def _features(opened: checkpoints.Opened, pictures: ImageSet, asked: Mapping[str, Any]) -> dict[str, Tensor]:
     """Name -> features (N, D): raw pixels, fresh weights where the network can be rebuilt, the encoder."""
-    import torch
-
-    from clutils import explorers, views
+    from clutils import explorers
     from clutils.report import examination, prepared, preprocessing
 
-    few = pictures.subset(slice(0, preprocessing.VIEWED))
-    seen, size = torch.cat(views.pair(few.images, 0)), asked.get("size") or opened.side
-    opened = preprocessing.with_decided_stem(opened, seen, size)
-    mean, std, said = preprocessing.from_options(asked["mean"], asked.get("std"), opened, seen, size)
+    given = (asked.get(name) for name in ("mean", "std", "size"))
+    opened, shift, said = preprocessing.fitted(opened, pictures, *given)
     if said:
         say(said)
-    fed_as = mean or (0.0,), std or (1.0,)
     spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
-    for fresh in examination.untrained(opened, size, fed_as, asked["seed"]):
-        spaces["fresh weights"] = prepared.embed(fresh.settled(few.images), pictures.images)
-    trained = prepared.Prepared(opened.encoder, opened.channels, size, *fed_as)
+    for fresh in examination.untrained(opened, shift, asked["seed"]):
+        settled = fresh.settled(pictures.images[: preprocessing.VIEWED])
+        spaces["fresh weights"] = prepared.embed(settled, pictures.images)
+    trained = prepared.Prepared(opened.encoder, opened.channels, opened.side, *shift)
     spaces["this encoder"] = prepared.embed(trained, pictures.images)
     return spaces

@@ -4,7 +4,6 @@
 """
 
 import copy
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files, views
+from clutils import checkpoints, files
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called
 from clutils.figures import maps as map_figures
@@ -23,13 +22,12 @@ from clutils.figures import png
 from clutils.report import diagnosis, page, preprocessing, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
-from clutils.report.facts import Examination, as_json
+from clutils.report.facts import Examination, plain_json
 from clutils.report.options import LEAST, demand_suffix, validated
 from clutils.report.prepared import Unfit, as_taken
 
-__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
-__all__ += ["beside_json", "check", "check_all", "covering", "examine", "in_series", "in_series_json", "load"]
-__all__ += ["validated"]
+__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "check"]
+__all__ += ["check_all", "covering", "examine", "load", "validated"]
 
 DEFAULTED = "no images were named (--data), so generated scenes were used: name images of its own kind"
 FEW = 400  # images below which statements on classes are uncertain
@@ -65,12 +63,11 @@ class Report:
 
     def json(self) -> str:
         """Every number, line and fact, for programs; what is not finite is null."""
-        return as_json(self._plain())
+        return as_json([self])
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        panels = screen.panels(self.examination, self.diagnosis)
-        return page.page([self], [_panel(*of, self.examination) for of in panels.items()])
+        return as_html([self])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -87,10 +84,7 @@ class Report:
         """
         path = Path(path)
         demand_suffix(path)
-        if path.suffix == ".png":
-            files.write_atomically(path, png(self.screen(), scale=1.0))
-        else:
-            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
+        write([self], path)
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -218,15 +212,10 @@ def _report(
         notes.append(UNLABELLED)
     elif (count := len(gallery) + len(judged)) < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
-    seen = torch.cat(views.pair(judged.subset(slice(0, preprocessing.VIEWED)).images, 0))
-    side = options.get("size") or opened.side
-    opened = preprocessing.with_decided_stem(opened, seen, side)
-    notes += opened.notes
-    mean, std = options.get("mean"), options.get("std")
-    mean, std, said = preprocessing.from_options(mean, std, opened, seen, side)
-    if said and (mean, std) != preprocessing.NORMALISATIONS["none"]:
-        notes.append(said)
-    found = examine(opened, gallery, judged, on_stage=on_stage, **options | {"mean": mean, "std": std})
+    given = (options.pop(name, None) for name in ("mean", "std", "size"))
+    opened, shift, said = preprocessing.fitted(opened, judged, *given)
+    notes += [*opened.notes, said] if said else opened.notes
+    found = examine(opened, gallery, judged, shift, on_stage=on_stage, **options)
     own = found.found
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
         notes.append(
@@ -241,11 +230,11 @@ def _report(
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    named = isinstance(data, str) and not data.startswith("folder:")  # a folder's source says how many images
-    title = f"{files.printable(name)} on {_short(str(data) if named else judged.source)}"
-    found.facts = provenance.facts(
-        opened, found.gallery, judged, options | {"mean": mean, "std": std}, command
-    )
+    shown = data if isinstance(data, str) else judged.source.partition(" (")[0]
+    if shown.startswith("folder:"):  # without its path
+        shown = f"the folder {Path(shown.removeprefix('folder:')).resolve().name}"
+    title = files.printable(f"{name} on {shown}")
+    found.facts = provenance.facts(opened, found.gallery, judged, shift, options.get("seed", 0), command)
     return Report(
         found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, title, opened.epoch
     )
@@ -253,13 +242,42 @@ def _report(
 
 def write(reports: Sequence[Report], out: Path) -> None:
     """Write one report (.html, .json or .png), two side by side, or a series (.html or .json)."""
-    page = out.suffix == ".html"
-    if len(reports) > 2:
-        files.write_atomically(out, (in_series if page else in_series_json)(reports))
-    elif len(reports) == 2:
-        files.write_atomically(out, (beside if page else beside_json)(*reports))
+    if out.suffix == ".png":
+        files.write_atomically(out, png(reports[0].screen(), scale=1.0))
     else:
-        reports[0].write(out)
+        files.write_atomically(out, as_html(reports) if out.suffix == ".html" else as_json(reports) + "\n")
+
+
+def as_html(reports: Sequence[Report]) -> str:
+    """The page of one report; of two, with what differs and by how much; or of a series, by its epochs.
+
+    Raises ValueError where two did not judge the same images in the same order.
+    """
+    drawn = []
+    if len(reports) == 1:
+        panels = screen.panels(reports[0].examination, reports[0].diagnosis)
+        drawn = [_panel(*of, reports[0].examination) for of in panels.items()]
+    elif len(reports) > 2:
+        drawn = [("Numbers", _on_any_page(series.curves(series.moments(reports))), "")]
+    return page.page(reports, drawn)
+
+
+def as_json(reports: Sequence[Report]) -> str:
+    """Every number of one report; of two, and what lies between them, under "beside"; or of a series.
+
+    Of two, each stands under its file's name (of one file twice, the second with " (2)").
+    """
+    if len(reports) > 2:
+        return plain_json(series.moments(reports))
+    plain: list[dict[str, Any]] = [report._plain() for report in reports]
+    if len(reports) == 1:
+        return plain_json(plain[0])
+    found = standard.differences(*(report.examination for report in reports))
+    names = [report.examination.facts["file"] for report in reports]
+    if names[0] == names[1]:
+        names[1] += " (2)"
+    between = {"says": standard.better(reports, found), "differences": list(map(asdict, found))}
+    return plain_json(dict(zip(names, plain, strict=True)) | {"beside": between})
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -306,14 +324,6 @@ def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
     return whole.subset(~fourth), whole.subset(fourth)
 
 
-def beside(first: Report, second: Report) -> str:
-    """Two reports on one page: what differs and by how much, a line for each thing.
-
-    Raises ValueError where they did not judge the same images in the same order.
-    """
-    return page.page([first, second])
-
-
 def compared(first: Report, second: Report) -> str:
     """Comparison of two reports, as text: which is better, and each difference."""
     found = standard.differences(first.examination, second.examination)
@@ -325,42 +335,7 @@ def compared(first: Report, second: Report) -> str:
     return "\n".join(told)
 
 
-def beside_json(first: Report, second: Report) -> str:
-    """Every number of two reports, and what lies between them, under "beside".
-
-    Each report stands under its file's name (of one file twice, the second with " (2)").
-    """
-    found = standard.differences(first.examination, second.examination)
-    names = [r.examination.facts["file"] for r in (first, second)]
-    if names[0] == names[1]:
-        names[1] += " (2)"
-    held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    between = {"says": standard.better([first, second], found), "differences": list(map(asdict, found))}
-    return as_json(held | {"beside": between})
-
-
-def in_series(reports: Sequence[Report]) -> str:
-    """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
-    found = series.moments(reports)
-    drawn = [("Numbers", _on_any_page(series.curves(found)), "")]
-    return page.page([], drawn, found)
-
-
-def in_series_json(reports: Sequence[Report]) -> str:
-    """Every number of every checkpoint."""
-    return as_json(series.moments(reports))
-
-
 # ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _short(source: str) -> str:
-    """A set's name or source without its folder's path, its images' size, and what stands in brackets."""
-    said = source.partition(" (")[0].partition(", scaled and cut")[0].partition(";")[0]
-    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", said)
-    folder = re.search(r"\).* from the folder ([^\s,;]+)", source)
-    said += f" from {'/'.join(Path(folder[1]).parts[-2:])}" if folder else ""
-    return said.removeprefix("folder:")
 
 
 def _panel(name: str, panel: screen.Panel, found: Examination) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from clutils.data import ImageSet
 from clutils.report import preprocessing, standard
 from clutils.report.facts import Examination, Facts, Row
 from clutils.report.prepared import Prepared, Unfit, embed
-from clutils.report.preprocessing import VIEWED
+from clutils.report.preprocessing import VIEWED, Shift
 from clutils.training import streams
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
@@ -37,7 +37,6 @@ CHANGES: dict[str, tuple[str, Any, Any]] = {
     "blur": ("blur", 0.0, 1.0),
 }
 
-Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is subtracted, the std that divides
 Pair = tuple[Tensor, Tensor]
 
 
@@ -45,10 +44,8 @@ def examine(
     opened: Opened,
     gallery: ImageSet,
     judged: ImageSet,
+    shift: Shift,
     temperature: float | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    size: int | None = None,
     tsne: bool = True,
     numbers: Sequence[str] = (),
     seed: int = 0,
@@ -57,10 +54,10 @@ def examine(
 ) -> Examination:
     """Measure an encoder.
 
+    - opened, shift: as `preprocessing.fitted` gives them
     - gallery, judged: labelled images, which may be none, and test images; labels of -1 leave out what needs
       them
     - temperature: τ of its training, where the file does not say it
-    - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
     - tsne: the map is by t-SNE, which takes a second; else, of few images, and in a quick look, by PCA
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
@@ -69,13 +66,8 @@ def examine(
     The same arguments give the same numbers, and a quick look those of a full one for what both measure.
     Raises ValueError on what does not fit together, and where a feature of an image is not finite.
     """
-    if size is not None and opened.side not in (None, size):
-        only = f"takes images of {opened.side} x {opened.side} only"
-        raise Unfit(f"size is {size}, but {opened.arch} {only}", "size")
-    side = size or opened.side
-    shift = mean or (0.0,), std or (1.0,)
-    prepared = Prepared(opened.encoder, opened.channels, side, *shift)
-    fresh = untrained(opened, side, shift, seed)
+    prepared = Prepared(opened.encoder, opened.channels, opened.side, *shift)
+    fresh = untrained(opened, shift, seed)
     lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
@@ -224,7 +216,7 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list[Prepared]:
+def untrained(opened: Opened, shift: Shift, seed: int) -> list[Prepared]:
     """The same network with fresh weights, as it is made; empty for a module that can't be built again.
 
     It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding
@@ -234,7 +226,7 @@ def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
     if encoder is None:
         return []
-    made = Prepared(encoder.eval(), opened.channels, side, *shift)
+    made = Prepared(encoder.eval(), opened.channels, opened.side, *shift)
     single = encoders.computes_in(encoder) == torch.float32  # an encoder in half precision keeps its own
     made.in_bfloat16 = single and encoders.computes_bfloat16(made.mean.device.type)
     return [made]

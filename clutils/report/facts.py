@@ -154,7 +154,7 @@ class Examination:
         return self.found.spread > 0 and not self.found.zero_norms
 
 
-def as_json(found: Any) -> str:
+def plain_json(found: Any) -> str:
     """Plain values as JSON; what is not finite, which JSON does not have, is null."""
     finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
     return json.dumps(finite, indent=1, ensure_ascii=False)

@@ -11,7 +11,7 @@ from clutils import checkpoints
 from clutils.files import demand_writable
 from clutils.measures import BY_NAME
 from clutils.report.prepared import Unfit
-from clutils.report.preprocessing import normalisation
+from clutils.report.preprocessing import NORMALISATIONS
 from clutils.settings import SWITCH, Setting, one_of
 
 LEAST = 16  # images, of which a quarter is the test set
@@ -48,7 +48,7 @@ ABOUT = {  # lines of help, of those that the command has
 def validated(
     given: Mapping[str, Any], files: int = 1, ranges: Mapping[str, Setting] = RANGES
 ) -> dict[str, Any]:
-    """The same options, with mean and std as tuples and files to write as paths.
+    """The same options, with mean and std as tuples (or "auto") and files to write as paths.
 
     - files: number of files that are checked; ranges: of the options that are numbers
 
@@ -73,6 +73,9 @@ def validated(
                     demand_writable(out)
             elif name not in (*ranges, "arch", "weights", "mean", "std"):
                 raise TypeError(f"check: there is no option {name!r}")
+    if found.get("mean") in NORMALISATIONS:
+        found["mean"], usual = NORMALISATIONS[found["mean"]]
+        found["std"] = found.get("std") or usual
     return found
 
 
@@ -86,7 +89,9 @@ def demand_suffix(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
 def _channels(name: str, value: Any) -> str | tuple[float, ...]:
     """Mean or std: a usual name, or one finite number for all channels or three."""
     if isinstance(value, str) and name == "mean":
-        return value if value == "auto" or normalisation(value) else ""
+        if value not in (known := (*NORMALISATIONS, "auto")):
+            raise ValueError(f"mean is {value!r}, but must be one of {', '.join(known)}, or numbers")
+        return value
     several = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     plain = all(isinstance(one, numbers.Real) and math.isfinite(one) for one in several)
     if not plain or len(several) not in (1, 3):

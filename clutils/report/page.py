@@ -36,27 +36,24 @@ GLOSSARY = {
 }
 
 
-def page(
-    reports: Sequence[Any],
-    panels: Sequence[tuple[str, str, str]] = (),
-    moments: Sequence[Any] = (),
-) -> str:
+def page(reports: Sequence[Any], panels: Sequence[tuple[str, str, str]] = ()) -> str:
     """One encoder's report; two, with what differs; or a series.
 
-    - panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
-    - moments: of a series, as `series` has them; then there are no reports
+    panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
     """
     found = [report.examination for report in reports]
+    moments = series.moments(reports) if len(reports) > 2 else []
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
-    if len(reports) > 1:
+    if len(reports) == 2:
         titles = [f"{letter}: {title}" for letter, title in zip(standard.LETTERS, titles, strict=True)]
+    if moments:
+        titles = [f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}"]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("clutils.report", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("page.html").render(
-        title=" and ".join(titles)
-        or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
+        title=" and ".join(titles),
         moments=moments,
         counted=series.counted(moments),
         columns=series.columns(moments),

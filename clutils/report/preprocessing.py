@@ -6,12 +6,15 @@ others, they are normalised in another way, or the network was put together in a
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from clutils import checkpoints
+from clutils import checkpoints, views
 from clutils.checkpoints import Opened
+from clutils.data import ImageSet
 from clutils.report.prepared import Prepared, Unfit, embed
 
 VIEWED = 128  # images that are looked at
@@ -30,40 +33,39 @@ NORMALISATIONS = {  # name -> (mean, std) by which images in [0, 1] are usually 
 }
 
 Moments = tuple[Tensor, Tensor]  # mean and variance, a value a channel
+Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is subtracted, the std that divides
 
 
-def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
-    if name not in NORMALISATIONS:
-        known = ", ".join(NORMALISATIONS)
-        raise Unfit(f"mean is {name!r}, but must be one of {known}, auto, or numbers", "mean")
-    return NORMALISATIONS[name]
-
-
-def from_options(
-    mean: str | Sequence[float] | None,
-    std: Sequence[float] | None,
+def fitted(
     opened: Opened,
-    seen: Tensor,
-    size: int | None,
-) -> tuple[Sequence[float] | None, Sequence[float] | None, str]:
-    """Mean and std from numbers, a usual name or "auto"; and a sentence where "auto" chose.
+    images: ImageSet,
+    mean: Any = None,
+    std: Sequence[float] | None = None,
+    size: int | None = None,
+) -> tuple[Opened, Shift, str]:
+    """The encoder with stem and side decided, how images are shifted and scaled, and a sentence on that.
 
-    seen: as in `best_normalisation`. None where nothing is given, or nothing tells. Raises Unfit on
-    another name.
+    - images: of the kind that it was trained on, of which the first are looked at
+    - mean, std: numbers, None where none is given, or "auto" as the mean: `best_normalisation`, and the
+      sentence says what it chose, unless images are fed as they are because that fits best
+    - size: side that images are resized to, None = as they are
+
+    Raises Unfit where the network takes another size alone.
     """
+    if size is not None and opened.side not in (None, size):
+        only = f"takes images of {opened.side} x {opened.side} only"
+        raise Unfit(f"size is {size}, but {opened.arch} {only}", "size")
+    seen, said = torch.cat(views.pair(images.images[:VIEWED], 0)), ""
+    opened = with_decided_stem(replace(opened, side=size or opened.side), seen)
     if mean == "auto":
-        chosen, said = best_normalisation(opened, seen, size)
+        chosen, said = best_normalisation(opened, seen)
+        said = "" if chosen == NORMALISATIONS["none"] else said
         mean, std = chosen or (None, None)
-        return mean, std, said
-    if isinstance(mean, str):
-        mean, usual = normalisation(mean)
-        std = std or usual
-    return mean, std, ""
+    return opened, (mean or (0.0,), std or (1.0,)), said
 
 
 def best_normalisation(
-    opened: Opened, seen: Tensor, size: int | None
+    opened: Opened, seen: Tensor
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]] | None, str]:
     """The usual (mean, std) that fits what the encoder remembers best, and a sentence on the choice.
 
@@ -71,7 +73,7 @@ def best_normalisation(
     tells.
     """
     unknown: dict[str, str] = {}
-    numbers = first_layer(Prepared(opened.encoder, opened.channels, size), seen, unknown)
+    numbers = first_layer(Prepared(opened.encoder, opened.channels, opened.side), seen, unknown)
     found = numbers.get("input_gaps", {})
     gaps = {name: gap for name, gap in found.items() if math.isfinite(gap)}
     if found and not gaps:  # of weights that are far too large
@@ -95,7 +97,7 @@ def closest(gaps: Mapping[str, float]) -> list[str]:
     return [name for name in names if gaps[name] - gaps[names[0]] < ALIKE]
 
 
-def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
+def with_decided_stem(opened: Opened, seen: Tensor) -> Opened:
     """Padding and max-pool that the file does not tell, decided by what its batch normalisations remember.
 
     seen: as above. Each way is tried with each usual normalisation, at the first batch normalisation behind
@@ -105,7 +107,11 @@ def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
         if opened.backbone is None or setting not in opened.backbone.assumed:
             continue
         tried = {way: checkpoints.with_stem(opened, **{setting: way}) for way in ways}
-        gaps = {way: _nearest(other, behind, seen[:DECIDED], size) for way, other in tried.items()}
+        gaps = {}
+        for way, stem in tried.items():
+            prepared = Prepared(stem.encoder, stem.channels, stem.side)
+            found = first_layer(prepared, seen[:DECIDED], {}, behind)
+            gaps[way] = min(found.get("input_gaps", {"none": 0.0}).values())  # 0 of both ways decides nothing
         best, other = sorted(ways, key=lambda way: gaps[way])
         if gaps[best] * CLEARLY < gaps[other]:
             opened = tried[best]
@@ -116,26 +122,17 @@ def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
     return opened
 
 
-def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> float:
-    """The least gap at this layer, in nats, of all usual normalisations."""
-    layer = opened.encoder.get_submodule(behind)
-    if not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None or layer.running_var is None:
-        return 0.0  # of both ways: nothing is decided
-    if _as_made(layer.running_mean, layer.running_var):
-        return 0.0
-    met = _met_with_each(Prepared(opened.encoder, opened.channels, size), layer, seen)
-    remembered, _ = _without_start(layer, _counted([layer]), met)
-    return min(gap(one, remembered) for one in met.values())
-
-
-def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
+def first_layer(
+    prepared: Prepared, seen: Tensor, unknown: dict[str, str], behind: str = ""
+) -> dict[str, Any]:
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
     for each usual normalisation; batches_seen: by its count, or else, where that is far nearer, by what is
-    left of its start; statistics: as in `Examination`.
+    left of its start; statistics: as in `Examination`. behind: of a part of the encoder, by its name.
     """
-    layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    part = prepared.encoder.get_submodule(behind)
+    layers = [m for m in part.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"

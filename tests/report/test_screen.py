@@ -266,11 +266,11 @@ def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page
     found = {d.name: d for d in standard.differences(e, worse)}
     assert found["kNN"].certain and found["kNN"].interval[1] < 0 and found["RankMe"].interval is None
     other = dataclasses.replace(whole, examination=worse)
-    beside, text = report.beside(whole, other), report.compared(whole, other)
+    beside, text = report.as_html([whole, other]), report.compared(whole, other)
     for said in (beside, text):
         assert "A is better at kNN (by " in said
     assert "B minus A" in text and "(certain)" in text
-    held = json.loads(report.beside_json(whole, other))["beside"]
+    held = json.loads(report.as_json([whole, other]))["beside"]
     (knn,) = (each for each in held["differences"] if each["name"] == "kNN")
     assert knn["interval"][1] < 0
 
