@@ -72,14 +72,13 @@ def ruler(options: argparse.Namespace) -> int:
     if options.curve is not None:
         said += _beside_known(options.curve, options.out, marks)
     of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
-    where = f"a batch of {options.batch_size:,}" + (
-        f", a queue of {options.queue:,}" if options.queue else ""
-    )
-    print(f"{marks.loss}, {where}{of}")
+    queue = f", a queue of {options.queue:,}" if options.queue else ""
+    print(f"{marks.loss}, a batch of {options.batch_size:,}{queue}{of}")
     far = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
     far += f", in {marks.n - 1:,} dimensions or more"
     input_note = f"it works on {loss.input_note}"
     least = "not computed: no term of it is below 0" if marks.K is None else input_note
+    least = marks.unbounded or least
     for name, value, when, why in (
         ("chance", marks.chance, "all similarities are 0", input_note),
         ("collapsed", marks.collapsed, "all embeddings are equal", "a constant feature has no correlation"),
@@ -87,8 +86,6 @@ def ruler(options: argparse.Namespace) -> int:
         ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead", least),
     ):
         shown, of_it = ("none", why) if value is None else (f"{value:.4g}", when)
-        if marks.unbounded and name in ("best reachable", "floor"):
-            shown, of_it = "no bound", marks.unbounded
         print(f"{name:15} {shown:>9}   {of_it}")
     if marks.at_chance is not None and marks.trained is not None:
         state = f"positive {anatomy.POSITIVE:g}, negatives of deviation {anatomy.SPREAD:g}"
