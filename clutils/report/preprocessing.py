@@ -137,40 +137,32 @@ def first_layer(
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"
         return {}
-    counted = _counted(layers)
-    fresh = counted == 0 and _as_made(first.running_mean, first.running_var)
+    counted = max(int(m.num_batches_tracked or 0) for m in layers)
+    fresh = counted == 0 and not first.running_mean.any() and bool((first.running_var == 1).all())
     moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
     if fresh or not bool((first.running_var > 1e-10).any()):
         unknown["input_gap"] = "its batch normalisations hold no statistics of images (" + (
             "folded into the weights, or not loaded)" if fresh and moved else "it has never seen an image)"
         )
         return {"never_trained": fresh and not moved}
-    each = _met_with_each(prepared, first, seen)
-    remembered, batches = _without_start(first, counted, each)
-    fed = met(prepared, first, seen)
+    net, takes, side = prepared.encoder, prepared.channels, prepared.side
+    ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, takes)}
+    each = {name: met(Prepared(net, takes, side, *way), first, seen) for name, way in ways.items()}
     stored = first.running_mean.double(), first.running_var.double()
+    remembered, batches = _without_start(stored, counted, each)
+    fed = met(prepared, first, seen)
     own = {"in the file": stored, "in training": remembered, "as fed": fed}
     found: dict[str, Any] = {"batches_seen": batches, "input_gap": gap(fed, remembered)}
     found["statistics"] = {name: (mean.cpu(), var.cpu()) for name, (mean, var) in (own | each).items()}
     return found | {"input_gaps": {name: gap(one, remembered) for name, one in each.items()}}
 
 
-def _counted(layers: Sequence[nn.BatchNorm2d]) -> int:
-    return max(int(m.num_batches_tracked) if m.num_batches_tracked is not None else 0 for m in layers)
-
-
-def _as_made(mean: Tensor, var: Tensor) -> bool:
-    return bool((mean == 0).all() and (var == 1).all())
-
-
-def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
+def _without_start(stored: Moments, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
     """Statistics of its training without their start (mean 0, variance 1), and how many batches were seen.
 
     Of the start 0.9^n is left after n batches. A file without a count may have one that makes it fit.
     """
-    assert layer.running_mean is not None and layer.running_var is not None
-    mean, var = layer.running_mean.double(), layer.running_var.double()
-    tried = {0: (mean, var)}
+    (mean, var), tried = stored, {0: stored}
     for n in [counted] if counted else range(1, SETTLED):
         left = KEPT**n
         if bool((var > left - 1e-6).all()):
@@ -180,13 +172,6 @@ def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moment
     if not counted and gaps[best] > min(gaps[0] / CLEARLY, gaps[0] - ALIKE):
         best = 0
     return tried[best], counted or best
-
-
-def _met_with_each(prepared: Prepared, layer: nn.Module, seen: Tensor) -> dict[str, Moments]:
-    """Usual normalisation -> what reaches the layer with it."""
-    ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
-    fed = {n: Prepared(prepared.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
-    return {name: met(other, layer, seen) for name, other in fed.items()}
 
 
 def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
