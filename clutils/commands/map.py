@@ -36,37 +36,30 @@ def _flags(to_map: Parser) -> None:
 
 def map_(options: argparse.Namespace) -> int:
     """Compute features and maps; write the page."""
-    from clutils import checkpoints, data, explorers, files, report
+    from clutils import checkpoints, data, explorers, report
     from clutils.settings import Setting
 
-    out = Path(options.out)
-    if out.suffix not in (".html", ".htm"):
-        raise BadUsage(f"--out {out}: must end in .html")
-    with usage("--out"):
-        files.demand_writable(out)
     fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
     ranges = report.options.RANGES | {"limit": Setting(fewest, most, whole=True)}
     usual = {"limit": 2000, "mean": "auto" if options.std is None else None, "seed": 0}
     with unfit(report):
-        asked: dict[str, Any] = usual | report.validated(given(options), ranges=ranges)
+        typed = given(options) | {"out": options.out}
+        asked: dict[str, Any] = usual | report.validated(typed, (".html", ".htm"), ranges)
     opened = checkpoints.open(options.file, options.arch, options.weights)
     with usage("--data"):
         images = data.load(options.data, limit=asked["limit"])
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
-    say(f"read {images.source}")
-    if len(images) < fewest:
-        number = "1 image" if len(images) == 1 else f"{len(images)} images"
-        raise BadUsage(f"--data {options.data}: {number}, but a map needs at least {fewest}")
     fed = report.as_taken(images, opened.channels)
-    if fed is not images:
-        say("colours averaged for the maps, since the encoder takes grey images")
+    say(f"read {fed.source}")
+    if len(images) < fewest:
+        raise BadUsage(f"--data {options.data}: {len(images)} of the {fewest} images that a map needs")
     with unfit(report):
         spaces = _features(opened, fed, asked)
     say(f"features computed; drawing {len(spaces)} maps")
     title = f"{len(images):,} images by {'/'.join(Path(opened.path).parts[-2:])}"
-    explorers.photo_map.write(out, images, spaces, title, names=images.files, seed=asked["seed"])
-    say(f"written: {out} (open it in a browser)")
+    explorers.photo_map.write(options.out, images, spaces, title, names=images.files, seed=asked["seed"])
+    say(f"written: {options.out} (open it in a browser)")
     return 0
 
 

@@ -23,7 +23,7 @@ from clutils.report import diagnosis, page, preprocessing, provenance, screen, s
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, plain_json
-from clutils.report.options import LEAST, demand_suffix, validated
+from clutils.report.options import LEAST, OF_SEVERAL, SUFFIXES, demand_suffix, validated
 from clutils.report.prepared import Unfit, as_taken
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "check"]
@@ -108,10 +108,6 @@ def check(
     path: str | Path | nn.Module | checkpoints.Opened,
     data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
-    limit: int = 2000,
-    head: nn.Module | str | None = None,
-    on_stage: Callable[[str], object] = lambda name: None,
-    command: str = "",
     **options: Any,
 ) -> Report:
     """Measure an encoder and diagnose it.
@@ -119,11 +115,11 @@ def check(
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
     - data: a name for `data.load`, or (gallery, test images), rows in any order; None = generated
       scenes, with a note
-    - limit: number of images, three quarters of them the gallery, whose labels are the neighbours'; without
-      any label, all of them are test images and the gallery is empty
+    - limit: number of images, 2000 by default, three quarters of them the gallery, whose labels are the
+      neighbours'; without any label, all of them are test images and the gallery is empty
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows;
       or where in the file it lies, see `checkpoints.open`
-    - command: what was typed, which the page repeats
+    - on_stage: called with the name of each stage as it begins; command: what was typed, for the page
     - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
       may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or "auto" (the default for a
       file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
@@ -133,7 +129,7 @@ def check(
     The same file, images and options give the same report. Raises Unfit on an option out of its range
     (`options.validated`), before anything is opened; else as `checkpoints.open` and `data.load` do.
     """
-    [report] = check_all([path], data, head, on_stage, command, arch=arch, limit=limit, **options)
+    [report] = check_all([path], data, arch=arch, **options)
     return report
 
 
@@ -151,7 +147,8 @@ def check_all(
     Arguments and errors as of `check`; facts: what a page also says of where it comes from. The first two
     files are opened before the images are loaded; of a series, one at a time is in memory.
     """
-    options = validated({"limit": 2000} | given, len(paths))
+    suffixes = SUFFIXES if len(paths) == 1 else OF_SEVERAL
+    options = validated({"limit": 2000} | given, suffixes)
     limit, outs = options.pop("limit"), options.pop("out", ())
     opening = {"arch": options.pop("arch", None), "weights": options.pop("weights", None)}
     if len(paths) > 2:
@@ -255,8 +252,10 @@ def as_html(reports: Sequence[Report]) -> str:
     """
     drawn = []
     if len(reports) == 1:
-        panels = screen.panels(reports[0].examination, reports[0].diagnosis)
-        drawn = [_panel(*of, reports[0].examination) for of in panels.items()]
+        found = reports[0].examination
+        for name, panel in screen.panels(found, reports[0].diagnosis).items():
+            ax, reading = panel(found, None)
+            drawn.append((name, _on_any_page(cast(Figure, ax.figure)), reading))
     elif len(reports) > 2:
         drawn = [("Numbers", _on_any_page(series.curves(series.moments(reports))), "")]
     return page.page(reports, drawn)
@@ -336,12 +335,6 @@ def compared(first: Report, second: Report) -> str:
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _panel(name: str, panel: screen.Panel, found: Examination) -> tuple[str, str, str]:
-    """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
-    ax, reading = panel(found, None)
-    return name, _on_any_page(cast(Figure, ax.figure)), reading
 
 
 def _on_any_page(figure: Figure) -> str:
