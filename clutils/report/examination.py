@@ -71,11 +71,10 @@ def examine(
     lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
-    some = judged.subset(slice(0, VIEWED))
     z = embed(prepared, judged.images)
     gallery_z = embed(prepared, gallery.images) if len(gallery) else z[:0]
     on_stage("views")
-    seen = views.pair(some.images, seed)  # as the training of most methods has them
+    seen = views.pair(judged.images[:VIEWED], seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(lent)} | shape | _contrast(z1, z2)
@@ -83,9 +82,6 @@ def examine(
     n["plain_normalisations"] = _plain(opened.encoder)
     n |= preprocessing.first_layer(prepared, torch.cat(seen), unknown)
     statistics = n.pop("statistics", {})
-    directions = n["spread"] > 0 and not n["zero_norms"]
-    if directions:
-        n["uniformity"] = measures.uniformity(z)
     head_views = _head(opened, (z1, z2), unknown)
     if head_views is not None:
         n["head_alignment"] = measures.alignment(*head_views)
@@ -95,9 +91,10 @@ def examine(
     some = gallery if len(gallery) else judged
     fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
     raw = measures.raw_inputs(judged)
-    found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
-    found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
-    found.statistics = statistics
+    found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown, quick)
+    found.spectrum, found.head_views, found.statistics = spectrum, head_views, statistics
+    if found.has_directions:
+        n["uniformity"] = measures.uniformity(z)
     if _labelled(found):
         n |= _classes(found, lent.images) | _table(found, fresh)
     if fresh:
@@ -114,7 +111,7 @@ def examine(
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together to measure how far a change moves them"
-        if tsne and directions and found.mapped >= FEWEST:
+        if tsne and found.has_directions and found.mapped >= FEWEST:
             on_stage("t-SNE")
             found.tsne = maps.tsne(z[: found.mapped], seed=seed)
     found.found = Facts(**n)
@@ -209,7 +206,7 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
         change = views.Augmentation(size=min(images.images.shape[-2:]), **settings)
         changed = change(images.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
-        found[name] = (s - other) / max(1 - other, 1e-6)
+        found[name] = (s - other) / (1 - other)
     return found
 
 
@@ -264,13 +261,11 @@ def _labelled(found: Examination) -> bool:
 
 
 def _classes(found: Examination, lent: Tensor) -> dict[str, float]:
-    """kNN by labelled images, as `measures.knn_accuracy` counts; test images that are among all `lent`."""
+    """kNN by labelled images, and the share of test images that are among all `lent`."""
     y, gallery = found.judged.labels, found.gallery
     k = measures.neighbours_for(gallery.labels, y)
-    asked, known = (nn.functional.normalize(z, dim=1) for z in (found.z, found.gallery_z))
-    voted = [measures.knn_vote(rows @ known.T, gallery.labels, k) for rows in asked.split(1024)]
-    found.predicted = torch.cat(voted)
-    found.each["knn"] = (found.predicted == y).double()
+    seen = measures.Features(found.z, y, found.gallery_z, gallery.labels, neighbours=k)
+    found.each["knn"] = cast(Tensor, measures.BY_NAME["knn"].measure(seen))
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
@@ -356,12 +351,7 @@ def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
 def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
-        left = opened.unexpected
-        why = "there is no projection head (or none that could be rebuilt)"
-        if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            why = f"no projection head was built; left out: {', '.join(left[:3])}{more}"
-        unknown["head_uniformity"] = why
+        unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
         return None
     try:
         z1, z2 = (encoders.embed(opened.head, view) for view in own)
@@ -386,22 +376,23 @@ def _loss(
     """
     tau = opened.temperature or given
     if opened.untempered:
-        unknown["share_of_negatives"] = f"{opened.untempered} trains without a temperature"
+        why = f"{opened.untempered} trains without a temperature"
     elif opened.learned_scale:
-        unknown["share_of_negatives"] = f"τ = {tau:.3g} was learned beside texts, which are not here"
+        why = f"τ = {tau:.3g} was learned beside texts, which are not here"
     elif head is None:
-        unknown["share_of_negatives"] = unknown["head_uniformity"]
+        why = unknown["head_uniformity"]
     elif tau is None:
-        unknown["share_of_negatives"] = "the file does not say τ: --temperature does"
-    if "share_of_negatives" in unknown or head is None or tau is None:
-        return {}
-    negatives = similarities.two_views(*head).negatives
-    numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
-    numbers["share_of_negatives"] = _share(negatives, tau)
-    if all(bool(z.norm(dim=1).all()) for z in own):
-        first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
-    return numbers
+        why = "the file does not say τ: --temperature does"
+    else:
+        negatives = similarities.two_views(*head).negatives
+        numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
+        numbers["share_of_negatives"] = _share(negatives, tau)
+        if all(bool(z.norm(dim=1).all()) for z in own):
+            first, second = map(similarities.normalise, own)
+            numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
+        return numbers
+    unknown["share_of_negatives"] = why
+    return {}
 
 
 def _share(negatives: Tensor, tau: float) -> float:

@@ -131,7 +131,6 @@ class Examination:
     unknown: dict[str, str] = field(default_factory=dict)
     quick: bool = False
     facts: dict[str, str] = field(default_factory=dict)
-    predicted: Tensor | None = None
     spectrum: Tensor | None = None
     head_views: tuple[Tensor, Tensor] | None = None
     fresh_views: tuple[Tensor, Tensor] | None = None
@@ -146,7 +145,7 @@ class Examination:
     @property
     def mapped(self) -> int:
         """How many test images a map has: without classes all of them, as `clutils map` draws."""
-        return len(self.judged) if self.predicted is None else min(MAPPED, len(self.judged))
+        return len(self.judged) if self.found.knn is None else min(MAPPED, len(self.judged))
 
     @property
     def has_directions(self) -> bool:

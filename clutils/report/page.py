@@ -9,11 +9,9 @@ import jinja2
 
 from clutils.measures import BY_NAME, NEIGHBOURS
 from clutils.report import screen, series, standard
-from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
 
 MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
-CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
     "class has of them), by cosine s and weights exp(s / 0.1); the number is the share of right answers",
@@ -72,7 +70,6 @@ def page(reports: Sequence[Any], panels: Sequence[tuple[str, str, str]] = ()) ->
         apart=apart,
         glossary=GLOSSARY,
         marks=MARKS,
-        classes=CLASSES,
     )
 
 
