@@ -4,6 +4,7 @@
 """
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from clutils.figures import png
 from clutils.report import diagnosis, page, preprocessing, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
-from clutils.report.facts import Examination, plain_json
+from clutils.report.facts import Examination
 from clutils.report.options import LEAST, OF_SEVERAL, SUFFIXES, demand_suffix, validated
 from clutils.report.prepared import Unfit, as_taken
 
@@ -266,17 +267,21 @@ def as_json(reports: Sequence[Report]) -> str:
 
     Of two, each stands under its file's name (of one file twice, the second with " (2)").
     """
+    found: Any
     if len(reports) > 2:
-        return plain_json(series.moments(reports))
-    plain: list[dict[str, Any]] = [report._plain() for report in reports]
-    if len(reports) == 1:
-        return plain_json(plain[0])
-    found = standard.differences(*(report.examination for report in reports))
-    names = [report.examination.facts["file"] for report in reports]
-    if names[0] == names[1]:
-        names[1] += " (2)"
-    between = {"says": standard.better(reports, found), "differences": list(map(asdict, found))}
-    return plain_json(dict(zip(names, plain, strict=True)) | {"beside": between})
+        found = series.moments(reports)
+    elif len(reports) == 1:
+        found = reports[0]._plain()
+    else:
+        differences = standard.differences(*(report.examination for report in reports))
+        names = [report.examination.facts["file"] for report in reports]
+        if names[0] == names[1]:
+            names[1] += " (2)"
+        found = {name: report._plain() for name, report in zip(names, reports, strict=True)}
+        says = standard.better(reports, differences)
+        found["beside"] = {"says": says, "differences": list(map(asdict, differences))}
+    finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
+    return json.dumps(finite, indent=1, ensure_ascii=False)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:

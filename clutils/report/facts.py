@@ -1,9 +1,8 @@
 """Facts of an examination, typed, None where nothing is known; and the arrays that figures are drawn from."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -151,9 +150,3 @@ class Examination:
     def has_directions(self) -> bool:
         """True where images differ and none has length 0: else cosines mean nothing."""
         return self.found.spread > 0 and not self.found.zero_norms
-
-
-def plain_json(found: Any) -> str:
-    """Plain values as JSON; what is not finite, which JSON does not have, is null."""
-    finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
-    return json.dumps(finite, indent=1, ensure_ascii=False)

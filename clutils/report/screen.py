@@ -132,7 +132,8 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     looks: dict[str, Any] = {"facecolors": "none", "edgecolors": style.INK, "alpha": 0.6, "clip_on": False}
     ax.scatter(rings[:, 0], rings[:, 1], s=58, linewidth=0.5, zorder=4, **looks)
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"By {name}. Ringed ({wrong.mean():.0%}): kNN by {len(found.gallery):,} labelled images errs."
+    lent = f"{len(found.gallery):,} labelled images"
+    reading = f"By {name}. Ringed ({wrong.mean():.0%}): kNN by {lent} is wrong."
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
