@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clutils.commands.arguments import MAPPED, Add, BadUsage, Parser, say, usage
 from clutils.commands.check import add_options, given, unfit
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from clutils import checkpoints
-    from clutils.data import ImageSet
 
 
 def add_to(add: Add) -> None:
@@ -35,8 +28,9 @@ def _flags(to_map: Parser) -> None:
 
 
 def map_(options: argparse.Namespace) -> int:
-    """Compute features and maps; write the page."""
+    """Compute features, of raw pixels, fresh weights and the encoder, and maps; write the page."""
     from clutils import checkpoints, data, explorers, report
+    from clutils.report import examination, prepared, preprocessing
     from clutils.settings import Setting
 
     fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
@@ -54,28 +48,19 @@ def map_(options: argparse.Namespace) -> int:
     say(f"read {fed.source}")
     if len(images) < fewest:
         raise BadUsage(f"--data {options.data}: {len(images)} of the {fewest} images that a map needs")
+    spaces = {"raw pixels": explorers.photo_map.pixels(fed.images)}
     with unfit(report):
-        spaces = _features(opened, fed, asked)
+        how = (asked.get(name) for name in ("mean", "std", "size"))
+        opened, shift, said = preprocessing.fitted(opened, fed, *how)
+        if said:
+            say(said)
+        for fresh in examination.untrained(opened, shift, asked["seed"]):  # none, where it can't be built
+            settled = fresh.settled(fed.images[: preprocessing.VIEWED])
+            spaces["fresh weights"] = prepared.embed(settled, fed.images)
+        trained = prepared.Prepared(opened.encoder, opened.channels, opened.side, *shift)
+        spaces["this encoder"] = prepared.embed(trained, fed.images)
     say(f"features computed; drawing {len(spaces)} maps")
     title = f"{len(images):,} images by {'/'.join(Path(opened.path).parts[-2:])}"
     explorers.photo_map.write(options.out, images, spaces, title, names=images.files, seed=asked["seed"])
     say(f"written: {options.out} (open it in a browser)")
     return 0
-
-
-def _features(opened: checkpoints.Opened, pictures: ImageSet, asked: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Name -> features (N, D): raw pixels, fresh weights where the network can be rebuilt, the encoder."""
-    from clutils import explorers
-    from clutils.report import examination, prepared, preprocessing
-
-    given = (asked.get(name) for name in ("mean", "std", "size"))
-    opened, shift, said = preprocessing.fitted(opened, pictures, *given)
-    if said:
-        say(said)
-    spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
-    for fresh in examination.untrained(opened, shift, asked["seed"]):
-        settled = fresh.settled(pictures.images[: preprocessing.VIEWED])
-        spaces["fresh weights"] = prepared.embed(settled, pictures.images)
-    trained = prepared.Prepared(opened.encoder, opened.channels, opened.side, *shift)
-    spaces["this encoder"] = prepared.embed(trained, pictures.images)
-    return spaces

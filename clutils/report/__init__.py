@@ -68,7 +68,7 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        return as_html([self])
+        return page.page([self])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -243,23 +243,7 @@ def write(reports: Sequence[Report], out: Path) -> None:
     if out.suffix == ".png":
         files.write_atomically(out, png(reports[0].screen(), scale=1.0))
     else:
-        files.write_atomically(out, as_html(reports) if out.suffix == ".html" else as_json(reports) + "\n")
-
-
-def as_html(reports: Sequence[Report]) -> str:
-    """The page of one report; of two, with what differs and by how much; or of a series, by its epochs.
-
-    Raises ValueError where two did not judge the same images in the same order.
-    """
-    drawn = []
-    if len(reports) == 1:
-        found = reports[0].examination
-        for name, panel in screen.panels(found, reports[0].diagnosis).items():
-            ax, reading = panel(found, None)
-            drawn.append((name, _on_any_page(cast(Figure, ax.figure)), reading))
-    elif len(reports) > 2:
-        drawn = [("Numbers", _on_any_page(series.curves(series.moments(reports))), "")]
-    return page.page(reports, drawn)
+        files.write_atomically(out, page.page(reports) if out.suffix == ".html" else as_json(reports) + "\n")
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -337,12 +321,3 @@ def compared(first: Report, second: Report) -> str:
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
         told.append(f"  {d.name}: {values}, B minus A {page.apart(d.b - d.a, bool(d.better))}{sure}")
     return "\n".join(told)
-
-
-# ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _on_any_page(figure: Figure) -> str:
-    """HTML of a figure that a dark page may invert, unless photographs are on it."""
-    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
-    return figure_html(figure).replace("<img ", f"<img {look}", 1)

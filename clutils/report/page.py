@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jinja2
+from matplotlib.figure import Figure
 
+from clutils.figures import page as figure_html
 from clutils.measures import BY_NAME, NEIGHBOURS
 from clutils.report import screen, series, standard
 
@@ -34,13 +36,20 @@ GLOSSARY = {
 }
 
 
-def page(reports: Sequence[Any], panels: Sequence[tuple[str, str, str]] = ()) -> str:
-    """One encoder's report; two, with what differs; or a series.
+def page(reports: Sequence[Any]) -> str:
+    """One encoder's report; two, with what differs and by how much; or a series, by its epochs.
 
-    panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
+    Raises ValueError where two did not judge the same images in the same order.
     """
     found = [report.examination for report in reports]
     moments = series.moments(reports) if len(reports) > 2 else []
+    panels = []  # heading, a figure's HTML and the sentence that reads it
+    if moments:
+        panels = [("Numbers", plot(series.curves(moments)), "")]
+    elif len(reports) == 1:
+        for name, panel in screen.panels(found[0], reports[0].diagnosis).items():
+            ax, reading = panel(found[0], None)
+            panels.append((name, plot(cast(Figure, ax.figure)), reading))
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
     if len(reports) == 2:
@@ -71,6 +80,12 @@ def page(reports: Sequence[Any], panels: Sequence[tuple[str, str, str]] = ()) ->
         glossary=GLOSSARY,
         marks=MARKS,
     )
+
+
+def plot(figure: Figure) -> str:
+    """HTML of a figure that a dark page may invert, unless photographs are on it."""
+    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
+    return figure_html(figure).replace("<img ", f"<img {look}", 1)
 
 
 def shown(value: float, share: bool) -> str:

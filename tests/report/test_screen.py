@@ -13,7 +13,7 @@ from torch import nn
 
 from clutils import checkpoints, data, encoders, figures, losses, measures, report, training, views
 from clutils.figures import png
-from clutils.report import BROKEN, UNKNOWN, Unfit, examination, preprocessing, screen, standard
+from clutils.report import BROKEN, UNKNOWN, Unfit, examination, page, preprocessing, screen, standard
 from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
@@ -260,7 +260,7 @@ def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page
     found = {d.name: d for d in standard.differences(e, worse)}
     assert found["kNN"].certain and found["kNN"].interval[1] < 0 and found["RankMe"].interval is None
     other = dataclasses.replace(whole, examination=worse)
-    beside, text = report.as_html([whole, other]), report.compared(whole, other)
+    beside, text = page.page([whole, other]), report.compared(whole, other)
     for said in (beside, text):
         assert "A is better at kNN (by " in said
     assert "B minus A" in text and "(certain)" in text
@@ -294,7 +294,7 @@ def test_the_page_says_where_it_comes_from(tmp_path, few):
 
 def test_photographs_on_the_page_are_never_inverted(whole):
     axes = {name: panel(whole.examination)[0] for name, panel in screen.PANELS.items()}
-    shown = {name: report._on_any_page(ax.figure) for name, ax in axes.items()}
+    shown = {name: page.plot(ax.figure) for name, ax in axes.items()}
     assert 'class="plot"' not in shown["Nearest neighbours"]
     assert all('class="plot"' in html for name, html in shown.items() if name != "Nearest neighbours")
 
