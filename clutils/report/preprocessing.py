@@ -79,8 +79,8 @@ def best_normalisation(
     if found and not gaps:  # of weights that are far too large
         unknown["input_gap"] = "what its first layer gives is not finite"
     if not gaps:
-        reason = unknown.get("input_gap", "no layer stores statistics of its training images")
-        return None, f"the normalisation of its images is unknown: {reason}; the images are fed as they are"
+        said = f"the normalisation of its images is unknown: {unknown['input_gap']}"
+        return None, f"{said}; the images are fed as they are"
     best, *equal = closest(gaps)
     beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:
