@@ -95,11 +95,12 @@ def check(options: argparse.Namespace) -> int:
     if options.data and len(options.files) == 1:
         facts["interactive map"] = map_command(options.files[0], options.data, "map.html", options)
     command = shlex.join(["python", "-m", "clutils", *options.typed])
-    with _stages((4 if options.quick else 6 if many else 7) * len(options.files)) as on_stage, unfit(report):
+    stages = (4 if options.quick else 6 if many else 7) * len(options.files)
+    with unfit(report):
         reports = report.check_all(
             options.files,
             options.data,
-            on_stage=on_stage,
+            on_stage=_stages(stages),
             command=command,
             facts=facts,
             out=outs,
@@ -139,20 +140,12 @@ def unfit(report: ModuleType) -> Iterator[None]:
         raise BadUsage(f"{option}{error}") from error
 
 
-@contextmanager
-def _stages(number: int) -> Iterator[Callable[[str], None]]:
-    """A bar that names the stage under way; where nobody watches, a line for each."""
-    from tqdm import tqdm
+def _stages(number: int) -> Callable[[str], None]:
+    """A function that says which stage is under way, a line on stderr each."""
+    began, done = time.monotonic(), itertools.count(1)
 
-    form = "{bar:20} {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
-    began, watched = time.monotonic(), sys.stderr.isatty()
-    with tqdm(total=number, disable=not watched, bar_format=form, leave=False) as bar:
-        done = itertools.count(1)
+    def on_stage(name: str) -> None:
+        if (at := next(done)) > 1:  # "opening": a file that is refused is one line
+            say(f"[{time.monotonic() - began:4.0f} s] {at} of {number}: {name}", sys.stderr)
 
-        def on_stage(name: str) -> None:
-            bar.set_postfix_str(name)
-            bar.update()
-            if (at := next(done)) > 1 and not watched:  # "opening": a file that is refused is one line
-                say(f"[{time.monotonic() - began:4.0f} s] {at} of {number}: {name}", sys.stderr)
-
-        yield on_stage
+    return on_stage

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clutils.commands.arguments import MAPPED, Add, BadUsage, Parser, say, usage
 from clutils.commands.check import add_options, given, unfit
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from clutils import checkpoints
-    from clutils.data import ImageSet
 
 
 def add_to(add: Add) -> None:
@@ -35,58 +28,39 @@ def _flags(to_map: Parser) -> None:
 
 
 def map_(options: argparse.Namespace) -> int:
-    """Compute features and maps; write the page."""
-    from clutils import checkpoints, data, explorers, files, report
+    """Compute features, of raw pixels, fresh weights and the encoder, and maps; write the page."""
+    from clutils import checkpoints, data, explorers, report
+    from clutils.report import examination, prepared, preprocessing
     from clutils.settings import Setting
 
-    out = Path(options.out)
-    if out.suffix not in (".html", ".htm"):
-        raise BadUsage(f"--out {out}: must end in .html")
-    with usage("--out"):
-        files.demand_writable(out)
     fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
     ranges = report.options.RANGES | {"limit": Setting(fewest, most, whole=True)}
     usual = {"limit": 2000, "mean": "auto" if options.std is None else None, "seed": 0}
     with unfit(report):
-        asked: dict[str, Any] = usual | report.validated(given(options), ranges=ranges)
+        typed = given(options) | {"out": options.out}
+        asked: dict[str, Any] = usual | report.validated(typed, (".html", ".htm"), ranges)
     opened = checkpoints.open(options.file, options.arch, options.weights)
     with usage("--data"):
         images = data.load(options.data, limit=asked["limit"])
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
-    say(f"read {images.source}")
-    if len(images) < fewest:
-        number = "1 image" if len(images) == 1 else f"{len(images)} images"
-        raise BadUsage(f"--data {options.data}: {number}, but a map needs at least {fewest}")
     fed = report.as_taken(images, opened.channels)
-    if fed is not images:
-        say("colours averaged for the maps, since the encoder takes grey images")
+    say(f"read {fed.source}")
+    if len(images) < fewest:
+        raise BadUsage(f"--data {options.data}: {len(images)} of the {fewest} images that a map needs")
+    spaces = {"raw pixels": explorers.photo_map.pixels(fed.images)}
     with unfit(report):
-        spaces = _features(opened, fed, asked)
+        how = (asked.get(name) for name in ("mean", "std", "size"))
+        opened, shift, said = preprocessing.fitted(opened, fed, *how)
+        if said:
+            say(said)
+        for fresh in examination.untrained(opened, shift, asked["seed"]):  # none, where it can't be built
+            settled = fresh.settled(fed.images[: preprocessing.VIEWED])
+            spaces["fresh weights"] = prepared.embed(settled, fed.images)
+        trained = prepared.Prepared(opened.encoder, opened.channels, opened.side, *shift)
+        spaces["this encoder"] = prepared.embed(trained, fed.images)
     say(f"features computed; drawing {len(spaces)} maps")
     title = f"{len(images):,} images by {'/'.join(Path(opened.path).parts[-2:])}"
-    explorers.photo_map.write(out, images, spaces, title, names=images.files, seed=asked["seed"])
-    say(f"written: {out} (open it in a browser)")
+    explorers.photo_map.write(options.out, images, spaces, title, names=images.files, seed=asked["seed"])
+    say(f"written: {options.out} (open it in a browser)")
     return 0
-
-
-def _features(opened: checkpoints.Opened, pictures: ImageSet, asked: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Name -> features (N, D): raw pixels, fresh weights where the network can be rebuilt, the encoder."""
-    import torch
-
-    from clutils import explorers, views
-    from clutils.report import examination, prepared, preprocessing
-
-    few = pictures.subset(slice(0, preprocessing.VIEWED))
-    seen, size = torch.cat(views.pair(few.images, 0)), asked.get("size") or opened.side
-    opened = preprocessing.with_decided_stem(opened, seen, size)
-    mean, std, said = preprocessing.from_options(asked["mean"], asked.get("std"), opened, seen, size)
-    if said:
-        say(said)
-    fed_as = mean or (0.0,), std or (1.0,)
-    spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
-    for fresh in examination.untrained(opened, size, fed_as, asked["seed"]):
-        spaces["fresh weights"] = prepared.embed(fresh.settled(few.images), pictures.images)
-    trained = prepared.Prepared(opened.encoder, opened.channels, size, *fed_as)
-    spaces["this encoder"] = prepared.embed(trained, pictures.images)
-    return spaces

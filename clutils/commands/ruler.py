@@ -23,7 +23,7 @@ def add_to(add: Add) -> None:
 
 
 def _flags(to_measure: Parser) -> None:
-    from clutils import anatomy, losses
+    from clutils import losses
 
     names = ", ".join(losses.catalogue())
     to_measure.add_argument(
@@ -48,12 +48,6 @@ def _flags(to_measure: Parser) -> None:
     to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
     help = "measured value of the loss, to explain in one sentence; may be repeated; default: none"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
-    for name, default, what in (
-        ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
-        ("spread", anatomy.SPREAD, "standard deviation of an anchor's similarities to its negatives"),
-    ):
-        help = f"{what}, for the row 'trained' of the table; default: {default}"
-        to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
     help = "table of your run by step (history.csv, or a Watcher's), drawn over recorded runs"
     to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
     help = "file for the figure of --curve; default: curve.png"
@@ -73,21 +67,18 @@ def ruler(options: argparse.Namespace) -> int:
         )
     loss: Any = chosen_loss(options.loss, options.set)
     with usage():
-        marks = anatomy.ruler(
-            loss, options.batch_size, options.queue, options.positive, options.spread, options.classes
-        )
+        marks = anatomy.ruler(loss, options.batch_size, options.queue, classes=options.classes)
         said = [marks.says(value) for value in options.value]
     if options.curve is not None:
         said += _beside_known(options.curve, options.out, marks)
     of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
-    where = f"a batch of {options.batch_size:,}" + (
-        f", a queue of {options.queue:,}" if options.queue else ""
-    )
-    print(f"{marks.loss}, {where}{of}")
+    queue = f", a queue of {options.queue:,}" if options.queue else ""
+    print(f"{marks.loss}, a batch of {options.batch_size:,}{queue}{of}")
     far = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
     far += f", in {marks.n - 1:,} dimensions or more"
     input_note = f"it works on {loss.input_note}"
     least = "not computed: no term of it is below 0" if marks.K is None else input_note
+    least = marks.unbounded or least
     for name, value, when, why in (
         ("chance", marks.chance, "all similarities are 0", input_note),
         ("collapsed", marks.collapsed, "all embeddings are equal", "a constant feature has no correlation"),
@@ -95,11 +86,9 @@ def ruler(options: argparse.Namespace) -> int:
         ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead", least),
     ):
         shown, of_it = ("none", why) if value is None else (f"{value:.4g}", when)
-        if marks.unbounded and name in ("best reachable", "floor"):
-            shown, of_it = "no bound", marks.unbounded
         print(f"{name:15} {shown:>9}   {of_it}")
     if marks.at_chance is not None and marks.trained is not None:
-        state = f"positive {options.positive:g}, negatives of deviation {options.spread:g}"
+        state = f"positive {anatomy.POSITIVE:g}, negatives of deviation {anatomy.SPREAD:g}"
         print(f"\n{'':15} {'loss':>9} {'W':>9} {'pull':>9} {'K_eff':>9}")
         print(_row("at chance", marks.at_chance))
         print(f"{_row('trained', marks.trained)}   {state}")

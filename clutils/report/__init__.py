@@ -4,7 +4,7 @@
 """
 
 import copy
-import re
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files, views
+from clutils import checkpoints, files
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called
 from clutils.figures import maps as map_figures
@@ -23,13 +23,12 @@ from clutils.figures import png
 from clutils.report import diagnosis, page, preprocessing, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
-from clutils.report.facts import Examination, as_json
-from clutils.report.options import LEAST, demand_suffix, validated
+from clutils.report.facts import Examination
+from clutils.report.options import LEAST, OF_SEVERAL, SUFFIXES, demand_suffix, validated
 from clutils.report.prepared import Unfit, as_taken
 
-__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
-__all__ += ["beside_json", "check", "check_all", "covering", "examine", "in_series", "in_series_json", "load"]
-__all__ += ["validated"]
+__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "check"]
+__all__ += ["check_all", "covering", "examine", "load", "validated"]
 
 DEFAULTED = "no images were named (--data), so generated scenes were used: name images of its own kind"
 FEW = 400  # images below which statements on classes are uncertain
@@ -65,12 +64,11 @@ class Report:
 
     def json(self) -> str:
         """Every number, line and fact, for programs; what is not finite is null."""
-        return as_json(self._plain())
+        return as_json([self])
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        panels = screen.panels(self.examination, self.diagnosis)
-        return page.page([self], [_panel(*of, self.examination) for of in panels.items()])
+        return page.page([self])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -87,10 +85,7 @@ class Report:
         """
         path = Path(path)
         demand_suffix(path)
-        if path.suffix == ".png":
-            files.write_atomically(path, png(self.screen(), scale=1.0))
-        else:
-            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
+        write([self], path)
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -114,10 +109,6 @@ def check(
     path: str | Path | nn.Module | checkpoints.Opened,
     data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
-    limit: int = 2000,
-    head: nn.Module | str | None = None,
-    on_stage: Callable[[str], object] = lambda name: None,
-    command: str = "",
     **options: Any,
 ) -> Report:
     """Measure an encoder and diagnose it.
@@ -125,11 +116,11 @@ def check(
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
     - data: a name for `data.load`, or (gallery, test images), rows in any order; None = generated
       scenes, with a note
-    - limit: number of images, three quarters of them the gallery, whose labels are the neighbours'; without
-      any label, all of them are test images and the gallery is empty
+    - limit: number of images, 2000 by default, three quarters of them the gallery, whose labels are the
+      neighbours'; without any label, all of them are test images and the gallery is empty
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows;
       or where in the file it lies, see `checkpoints.open`
-    - command: what was typed, which the page repeats
+    - on_stage: called with the name of each stage as it begins; command: what was typed, for the page
     - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
       may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or "auto" (the default for a
       file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
@@ -139,7 +130,7 @@ def check(
     The same file, images and options give the same report. Raises Unfit on an option out of its range
     (`options.validated`), before anything is opened; else as `checkpoints.open` and `data.load` do.
     """
-    [report] = check_all([path], data, head, on_stage, command, arch=arch, limit=limit, **options)
+    [report] = check_all([path], data, arch=arch, **options)
     return report
 
 
@@ -157,7 +148,8 @@ def check_all(
     Arguments and errors as of `check`; facts: what a page also says of where it comes from. The first two
     files are opened before the images are loaded; of a series, one at a time is in memory.
     """
-    options = validated({"limit": 2000} | given, len(paths))
+    suffixes = SUFFIXES if len(paths) == 1 else OF_SEVERAL
+    options = validated({"limit": 2000} | given, suffixes)
     limit, outs = options.pop("limit"), options.pop("out", ())
     opening = {"arch": options.pop("arch", None), "weights": options.pop("weights", None)}
     if len(paths) > 2:
@@ -218,15 +210,10 @@ def _report(
         notes.append(UNLABELLED)
     elif (count := len(gallery) + len(judged)) < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
-    seen = torch.cat(views.pair(judged.subset(slice(0, preprocessing.VIEWED)).images, 0))
-    side = options.get("size") or opened.side
-    opened = preprocessing.with_decided_stem(opened, seen, side)
-    notes += opened.notes
-    mean, std = options.get("mean"), options.get("std")
-    mean, std, said = preprocessing.from_options(mean, std, opened, seen, side)
-    if said and (mean, std) != preprocessing.NORMALISATIONS["none"]:
-        notes.append(said)
-    found = examine(opened, gallery, judged, on_stage=on_stage, **options | {"mean": mean, "std": std})
+    given = (options.pop(name, None) for name in ("mean", "std", "size"))
+    opened, shift, said = preprocessing.fitted(opened, judged, *given)
+    notes += [*opened.notes, said] if said else opened.notes
+    found = examine(opened, gallery, judged, shift, on_stage=on_stage, **options)
     own = found.found
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
         notes.append(
@@ -241,11 +228,11 @@ def _report(
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    named = isinstance(data, str) and not data.startswith("folder:")  # a folder's source says how many images
-    title = f"{files.printable(name)} on {_short(str(data) if named else judged.source)}"
-    found.facts = provenance.facts(
-        opened, found.gallery, judged, options | {"mean": mean, "std": std}, command
-    )
+    shown = data if isinstance(data, str) else judged.source.partition(" (")[0]
+    if shown.startswith("folder:"):  # without its path
+        shown = f"the folder {Path(shown.removeprefix('folder:')).resolve().name}"
+    title = files.printable(f"{name} on {shown}")
+    found.facts = provenance.facts(opened, found.gallery, judged, shift, options.get("seed", 0), command)
     return Report(
         found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, title, opened.epoch
     )
@@ -253,13 +240,32 @@ def _report(
 
 def write(reports: Sequence[Report], out: Path) -> None:
     """Write one report (.html, .json or .png), two side by side, or a series (.html or .json)."""
-    page = out.suffix == ".html"
-    if len(reports) > 2:
-        files.write_atomically(out, (in_series if page else in_series_json)(reports))
-    elif len(reports) == 2:
-        files.write_atomically(out, (beside if page else beside_json)(*reports))
+    if out.suffix == ".png":
+        files.write_atomically(out, png(reports[0].screen(), scale=1.0))
     else:
-        reports[0].write(out)
+        files.write_atomically(out, page.page(reports) if out.suffix == ".html" else as_json(reports) + "\n")
+
+
+def as_json(reports: Sequence[Report]) -> str:
+    """Every number of one report; of two, and what lies between them, under "beside"; or of a series.
+
+    Of two, each stands under its file's name (of one file twice, the second with " (2)").
+    """
+    found: Any
+    if len(reports) > 2:
+        found = series.moments(reports)
+    elif len(reports) == 1:
+        found = reports[0]._plain()
+    else:
+        differences = standard.differences(*(report.examination for report in reports))
+        names = [report.examination.facts["file"] for report in reports]
+        if names[0] == names[1]:
+            names[1] += " (2)"
+        found = {name: report._plain() for name, report in zip(names, reports, strict=True)}
+        says = standard.better(reports, differences)
+        found["beside"] = {"says": says, "differences": list(map(asdict, differences))}
+    finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
+    return json.dumps(finite, indent=1, ensure_ascii=False)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -306,14 +312,6 @@ def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
     return whole.subset(~fourth), whole.subset(fourth)
 
 
-def beside(first: Report, second: Report) -> str:
-    """Two reports on one page: what differs and by how much, a line for each thing.
-
-    Raises ValueError where they did not judge the same images in the same order.
-    """
-    return page.page([first, second])
-
-
 def compared(first: Report, second: Report) -> str:
     """Comparison of two reports, as text: which is better, and each difference."""
     found = standard.differences(first.examination, second.examination)
@@ -323,53 +321,3 @@ def compared(first: Report, second: Report) -> str:
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
         told.append(f"  {d.name}: {values}, B minus A {page.apart(d.b - d.a, bool(d.better))}{sure}")
     return "\n".join(told)
-
-
-def beside_json(first: Report, second: Report) -> str:
-    """Every number of two reports, and what lies between them, under "beside".
-
-    Each report stands under its file's name (of one file twice, the second with " (2)").
-    """
-    found = standard.differences(first.examination, second.examination)
-    names = [r.examination.facts["file"] for r in (first, second)]
-    if names[0] == names[1]:
-        names[1] += " (2)"
-    held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    between = {"says": standard.better([first, second], found), "differences": list(map(asdict, found))}
-    return as_json(held | {"beside": between})
-
-
-def in_series(reports: Sequence[Report]) -> str:
-    """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
-    found = series.moments(reports)
-    drawn = [("Numbers", _on_any_page(series.curves(found)), "")]
-    return page.page([], drawn, found)
-
-
-def in_series_json(reports: Sequence[Report]) -> str:
-    """Every number of every checkpoint."""
-    return as_json(series.moments(reports))
-
-
-# ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _short(source: str) -> str:
-    """A set's name or source without its folder's path, its images' size, and what stands in brackets."""
-    said = source.partition(" (")[0].partition(", scaled and cut")[0].partition(";")[0]
-    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", said)
-    folder = re.search(r"\).* from the folder ([^\s,;]+)", source)
-    said += f" from {'/'.join(Path(folder[1]).parts[-2:])}" if folder else ""
-    return said.removeprefix("folder:")
-
-
-def _panel(name: str, panel: screen.Panel, found: Examination) -> tuple[str, str, str]:
-    """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
-    ax, reading = panel(found, None)
-    return name, _on_any_page(cast(Figure, ax.figure)), reading
-
-
-def _on_any_page(figure: Figure) -> str:
-    """HTML of a figure that a dark page may invert, unless photographs are on it."""
-    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
-    return figure_html(figure).replace("<img ", f"<img {look}", 1)

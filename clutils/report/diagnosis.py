@@ -31,6 +31,7 @@ NEXT = {
     OPEN: "Give more images with labels, or compare it with another file (python -m clutils check A B).",
 }
 HAS_NEGATIVES = "Its loss has negatives: check its labels and positives, and try a lower learning rate."
+MISLABELLED = "Correct the labels, and run the check again."
 BARELY = "Train longer, or with views that keep what these classes differ in; else raw pixels do as well."
 NEXT_OF_LINE = {  # where a line alone is worth a look, by its name
     "input": NEXT[FED],
@@ -38,7 +39,6 @@ NEXT_OF_LINE = {  # where a line alone is worth a look, by its name
     "the space of the loss": "Train longer; if it stays, try a lower τ, or more negatives.",
     "collapse": "Normalise the features before you use them, and compare a later checkpoint (check A B).",
     "views of an image": "Train longer, or with weaker augmentations.",
-    "robustness": "Train with the augmentation that moves images too far.",
 }
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
@@ -69,19 +69,17 @@ class Diagnosis:
 
     - name: one of `NAMES`, or "not known"; level: good, worth a look, broken or not known
     - says: one sentence, with the numbers it rests on
+    - advice: what to do next, where the usual advice of its name does not fit the cause
     - mean: the normalisation that mends it (`--mean`)
     - labels: the labels do not fit, and the encoder may be well
-    - strange: the images may be of another kind than those that it was trained on
-    - advice: what to do next, where the usual advice of its name does not fit the cause
     """
 
     name: str
     level: str
     says: str
+    advice: str = ""
     mean: str = ""
     labels: bool = False
-    strange: bool = False
-    advice: str = ""
 
     @property
     def badge(self) -> str:
@@ -93,12 +91,6 @@ class Diagnosis:
     @property
     def next(self) -> str:
         """Next step, in a sentence."""
-        if self.mean:
-            return f"Run the check again with --mean {self.mean}."
-        if self.labels:
-            return "Correct the labels, and run the check again."
-        if self.strange:
-            return f"{NEXT[FED]} If these are, train longer."
         return self.advice or NEXT[self.name]
 
 
@@ -142,7 +134,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
         says = f"Fed wrongly: its input statistics are {away} from those in training, and {nearest:.2f} "
         says += f"with --mean {either}; so the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
-        return Diagnosis(FED, level, says, best)
+        return Diagnosis(FED, level, says, f"Run the check again with --mean {best}.", best)
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
         return None  # its statistics had not settled: see `hardly_begun` and `half_trained`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
@@ -186,7 +178,7 @@ def collapsed(f: Facts) -> Diagnosis | None:
     else:
         return None
     says += " Behind the head all images are one point." if one_point(f) else ""
-    return Diagnosis(COLLAPSED, BROKEN, says, advice=HAS_NEGATIVES if f.negatives else "")
+    return Diagnosis(COLLAPSED, BROKEN, says, HAS_NEGATIVES if f.negatives else "")
 
 
 def _centred_is_well(f: Facts) -> bool:
@@ -229,8 +221,8 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
     """
     if not one_point(f):
         return None
-    before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
-    says = f"Collapsed behind the head: uniformity behind it is {_plain(f.head_uniformity)} (0: all are "
+    before = "" if f.uniformity is None else f", before it {f.uniformity:z.2f}"
+    says = f"Collapsed behind the head: uniformity behind it is {f.head_uniformity:z.2f} (0: all are "
     says += f"one point, -4: evenly spread){before}."
     if f.effective_rank is not None and f.effective_rank < FEW_RANKS:
         says += f" The features before it have few directions, too: effective rank {f.effective_rank:.1f} "
@@ -247,7 +239,7 @@ def half_trained(f: Facts) -> Diagnosis | None:
         if (f.batches_seen or 0) < SETTLED or (f.input_gap or 0.0) <= preprocessing.NEAR:
             return begun
         other = " Or these images are of another kind than those that it was trained on."
-        return replace(begun, says=begun.says + other, strange=True)
+        return replace(begun, says=begun.says + other, advice=f"{NEXT[FED]} If these are, train longer.")
     by = z_scores(f)
     if by is None or f.own is None or f.untrained is None or learned_views(f) or _labels_wrong(f):
         return None
@@ -283,7 +275,7 @@ def healthy(f: Facts) -> Diagnosis | None:
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
         if barely:
-            return Diagnosis(OPEN, LOOK, f"{says}.", advice=BARELY)
+            return Diagnosis(OPEN, LOOK, f"{says}.", BARELY)
         return Diagnosis(HEALTHY, GOOD, f"{says}.")
     if _easy(f):
         says = f"Healthy: kNN {f.own.knn:.0%}, fresh weights {f.untrained.knn:.0%}; these classes are "
@@ -311,7 +303,8 @@ def diagnose(f: Facts) -> Diagnosis:
         says = f"{worst.says}{numbers}{beside}"
         wrong = worst.name == "classes" and _labels_wrong(f)
         name = HEALTHY if beside else OPEN
-        return Diagnosis(name, worst.level, says, labels=wrong, advice=NEXT_OF_LINE[worst.name])
+        advice = MISLABELLED if wrong else NEXT_OF_LINE[worst.name]
+        return Diagnosis(name, worst.level, says, advice, labels=wrong)
     if found is not None:
         return found
     if f.own is None:
@@ -502,7 +495,7 @@ def classes(f: Facts) -> Told | None:
 def loss_space(f: Facts) -> Told | None:
     if f.head_uniformity is None:
         return None
-    value = f"behind the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
+    value = f"behind the head uniformity {f.head_uniformity:z.2f} (0: one point, -4: evenly spread), "
     value += f"alignment {f.head_alignment:.2f}"
     if f.share_of_negatives is not None and not one_point(f):
         value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.1%} of {f.negatives} negatives "
@@ -572,8 +565,3 @@ def one_point(f: Facts) -> bool:
 
 def _most(f: Facts) -> int:
     return min(f.dimensions, f.pictures - 1)
-
-
-def _plain(value: float | None) -> str:
-    """Two digits, and no -0.00."""
-    return f"{round(value or 0.0, 2) + 0.0:.2f}"

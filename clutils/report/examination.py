@@ -17,7 +17,7 @@ from clutils.data import ImageSet
 from clutils.report import preprocessing, standard
 from clutils.report.facts import Examination, Facts, Row
 from clutils.report.prepared import Prepared, Unfit, embed
-from clutils.report.preprocessing import VIEWED
+from clutils.report.preprocessing import VIEWED, Shift
 from clutils.training import streams
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
@@ -37,7 +37,6 @@ CHANGES: dict[str, tuple[str, Any, Any]] = {
     "blur": ("blur", 0.0, 1.0),
 }
 
-Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is subtracted, the std that divides
 Pair = tuple[Tensor, Tensor]
 
 
@@ -45,10 +44,8 @@ def examine(
     opened: Opened,
     gallery: ImageSet,
     judged: ImageSet,
+    shift: Shift,
     temperature: float | None = None,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    size: int | None = None,
     tsne: bool = True,
     numbers: Sequence[str] = (),
     seed: int = 0,
@@ -57,10 +54,10 @@ def examine(
 ) -> Examination:
     """Measure an encoder.
 
+    - opened, shift: as `preprocessing.fitted` gives them
     - gallery, judged: labelled images, which may be none, and test images; labels of -1 leave out what needs
       them
     - temperature: τ of its training, where the file does not say it
-    - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
     - tsne: the map is by t-SNE, which takes a second; else, of few images, and in a quick look, by PCA
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
@@ -69,21 +66,15 @@ def examine(
     The same arguments give the same numbers, and a quick look those of a full one for what both measure.
     Raises ValueError on what does not fit together, and where a feature of an image is not finite.
     """
-    if size is not None and opened.side not in (None, size):
-        only = f"takes images of {opened.side} x {opened.side} only"
-        raise Unfit(f"size is {size}, but {opened.arch} {only}", "size")
-    side = size or opened.side
-    shift = mean or (0.0,), std or (1.0,)
-    prepared = Prepared(opened.encoder, opened.channels, side, *shift)
-    fresh = untrained(opened, side, shift, seed)
+    prepared = Prepared(opened.encoder, opened.channels, opened.side, *shift)
+    fresh = untrained(opened, shift, seed)
     lent, gallery = gallery, covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
-    some = judged.subset(slice(0, VIEWED))
     z = embed(prepared, judged.images)
     gallery_z = embed(prepared, gallery.images) if len(gallery) else z[:0]
     on_stage("views")
-    seen = views.pair(some.images, seed)  # as the training of most methods has them
+    seen = views.pair(judged.images[:VIEWED], seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(lent)} | shape | _contrast(z1, z2)
@@ -91,9 +82,6 @@ def examine(
     n["plain_normalisations"] = _plain(opened.encoder)
     n |= preprocessing.first_layer(prepared, torch.cat(seen), unknown)
     statistics = n.pop("statistics", {})
-    directions = n["spread"] > 0 and not n["zero_norms"]
-    if directions:
-        n["uniformity"] = measures.uniformity(z)
     head_views = _head(opened, (z1, z2), unknown)
     if head_views is not None:
         n["head_alignment"] = measures.alignment(*head_views)
@@ -103,9 +91,10 @@ def examine(
     some = gallery if len(gallery) else judged
     fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
     raw = measures.raw_inputs(judged)
-    found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
-    found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
-    found.statistics = statistics
+    found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown, quick)
+    found.spectrum, found.head_views, found.statistics = spectrum, head_views, statistics
+    if found.has_directions:
+        n["uniformity"] = measures.uniformity(z)
     if _labelled(found):
         n |= _classes(found, lent.images) | _table(found, fresh)
     if fresh:
@@ -122,7 +111,7 @@ def examine(
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together to measure how far a change moves them"
-        if tsne and directions and found.mapped >= FEWEST:
+        if tsne and found.has_directions and found.mapped >= FEWEST:
             on_stage("t-SNE")
             found.tsne = maps.tsne(z[: found.mapped], seed=seed)
     found.found = Facts(**n)
@@ -217,14 +206,14 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
         change = views.Augmentation(size=min(images.images.shape[-2:]), **settings)
         changed = change(images.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
-        found[name] = (s - other) / max(1 - other, 1e-6)
+        found[name] = (s - other) / (1 - other)
     return found
 
 
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list[Prepared]:
+def untrained(opened: Opened, shift: Shift, seed: int) -> list[Prepared]:
     """The same network with fresh weights, as it is made; empty for a module that can't be built again.
 
     It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding
@@ -234,7 +223,7 @@ def untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
     if encoder is None:
         return []
-    made = Prepared(encoder.eval(), opened.channels, side, *shift)
+    made = Prepared(encoder.eval(), opened.channels, opened.side, *shift)
     single = encoders.computes_in(encoder) == torch.float32  # an encoder in half precision keeps its own
     made.in_bfloat16 = single and encoders.computes_bfloat16(made.mean.device.type)
     return [made]
@@ -272,13 +261,11 @@ def _labelled(found: Examination) -> bool:
 
 
 def _classes(found: Examination, lent: Tensor) -> dict[str, float]:
-    """kNN by labelled images, as `measures.knn_accuracy` counts; test images that are among all `lent`."""
+    """kNN by labelled images, and the share of test images that are among all `lent`."""
     y, gallery = found.judged.labels, found.gallery
     k = measures.neighbours_for(gallery.labels, y)
-    asked, known = (nn.functional.normalize(z, dim=1) for z in (found.z, found.gallery_z))
-    voted = [measures.knn_vote(rows @ known.T, gallery.labels, k) for rows in asked.split(1024)]
-    found.predicted = torch.cat(voted)
-    found.each["knn"] = (found.predicted == y).double()
+    seen = measures.Features(found.z, y, found.gallery_z, gallery.labels, neighbours=k)
+    found.each["knn"] = cast(Tensor, measures.BY_NAME["knn"].measure(seen))
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
@@ -364,12 +351,7 @@ def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
 def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
-        left = opened.unexpected
-        why = "there is no projection head (or none that could be rebuilt)"
-        if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            why = f"no projection head was built; left out: {', '.join(left[:3])}{more}"
-        unknown["head_uniformity"] = why
+        unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
         return None
     try:
         z1, z2 = (encoders.embed(opened.head, view) for view in own)
@@ -394,22 +376,23 @@ def _loss(
     """
     tau = opened.temperature or given
     if opened.untempered:
-        unknown["share_of_negatives"] = f"{opened.untempered} trains without a temperature"
+        why = f"{opened.untempered} trains without a temperature"
     elif opened.learned_scale:
-        unknown["share_of_negatives"] = f"τ = {tau:.3g} was learned beside texts, which are not here"
+        why = f"τ = {tau:.3g} was learned beside texts, which are not here"
     elif head is None:
-        unknown["share_of_negatives"] = unknown["head_uniformity"]
+        why = unknown["head_uniformity"]
     elif tau is None:
-        unknown["share_of_negatives"] = "the file does not say τ: --temperature does"
-    if "share_of_negatives" in unknown or head is None or tau is None:
-        return {}
-    negatives = similarities.two_views(*head).negatives
-    numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
-    numbers["share_of_negatives"] = _share(negatives, tau)
-    if all(bool(z.norm(dim=1).all()) for z in own):
-        first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
-    return numbers
+        why = "the file does not say τ: --temperature does"
+    else:
+        negatives = similarities.two_views(*head).negatives
+        numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
+        numbers["share_of_negatives"] = _share(negatives, tau)
+        if all(bool(z.norm(dim=1).all()) for z in own):
+            first, second = map(similarities.normalise, own)
+            numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
+        return numbers
+    unknown["share_of_negatives"] = why
+    return {}
 
 
 def _share(negatives: Tensor, tau: float) -> float:

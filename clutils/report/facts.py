@@ -1,9 +1,8 @@
 """Facts of an examination, typed, None where nothing is known; and the arrays that figures are drawn from."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -131,7 +130,6 @@ class Examination:
     unknown: dict[str, str] = field(default_factory=dict)
     quick: bool = False
     facts: dict[str, str] = field(default_factory=dict)
-    predicted: Tensor | None = None
     spectrum: Tensor | None = None
     head_views: tuple[Tensor, Tensor] | None = None
     fresh_views: tuple[Tensor, Tensor] | None = None
@@ -146,15 +144,9 @@ class Examination:
     @property
     def mapped(self) -> int:
         """How many test images a map has: without classes all of them, as `clutils map` draws."""
-        return len(self.judged) if self.predicted is None else min(MAPPED, len(self.judged))
+        return len(self.judged) if self.found.knn is None else min(MAPPED, len(self.judged))
 
     @property
     def has_directions(self) -> bool:
         """True where images differ and none has length 0: else cosines mean nothing."""
         return self.found.spread > 0 and not self.found.zero_norms
-
-
-def as_json(found: Any) -> str:
-    """Plain values as JSON; what is not finite, which JSON does not have, is null."""
-    finite = json.loads(json.dumps(found), parse_constant=lambda name: None)
-    return json.dumps(finite, indent=1, ensure_ascii=False)

@@ -2,8 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from clutils import checkpoints
 from clutils.files import demand_writable
 from clutils.measures import BY_NAME
 from clutils.report.prepared import Unfit
-from clutils.report.preprocessing import normalisation
+from clutils.report.preprocessing import NORMALISATIONS
 from clutils.settings import SWITCH, Setting, one_of
 
 LEAST = 16  # images, of which a quarter is the test set
-SUFFIXES = (".html", ".json", ".png")
+OF_SEVERAL = (".html", ".json")  # suffixes of a page on several files
+SUFFIXES = (*OF_SEVERAL, ".png")
 RANGES = {
     "limit": Setting(LEAST, whole=True),
     "temperature": Setting(0.0, open_below=True, also=(None,)),
@@ -46,17 +46,17 @@ ABOUT = {  # lines of help, of those that the command has
 
 
 def validated(
-    given: Mapping[str, Any], files: int = 1, ranges: Mapping[str, Setting] = RANGES
+    given: Mapping[str, Any], suffixes: Sequence[str] = SUFFIXES, ranges: Mapping[str, Setting] = RANGES
 ) -> dict[str, Any]:
-    """The same options, with mean and std as tuples and files to write as paths.
+    """The same options, with mean and std as tuples (or "auto") and files to write as paths.
 
-    - files: number of files that are checked; ranges: of the options that are numbers
+    - suffixes: of files to write; ranges: of the options that are numbers
 
     Raises Unfit, naming the option, on a value that is out of its range, and TypeError on an unknown option.
     """
     found = dict(given)
     for name, value in given.items():
-        with _named(name):
+        try:
             if name in ranges and not ranges[name].allows(value):
                 raise ValueError(f"{name} is {value!r}, but must be {ranges[name]}")
             elif name == "arch" and value is not None:
@@ -69,24 +69,30 @@ def validated(
             elif name == "out":
                 found[name] = [Path(out) for out in ([value] if isinstance(value, str | Path) else value)]
                 for out in found[name]:
-                    demand_suffix(out, SUFFIXES if files == 1 else SUFFIXES[:2])
+                    demand_suffix(out, suffixes)
                     demand_writable(out)
-            elif name not in (*ranges, "arch", "weights", "mean", "std"):
-                raise TypeError(f"check: there is no option {name!r}")
+        except ValueError as error:
+            raise Unfit(str(error), name) from error
+        if name not in (*ranges, "arch", "mean", "std", "numbers", "out", "weights"):
+            raise TypeError(f"check: there is no option {name!r}")
+    if found.get("mean") in NORMALISATIONS:
+        found["mean"], usual = NORMALISATIONS[found["mean"]]
+        found["std"] = found.get("std") or usual
     return found
 
 
 def demand_suffix(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
     """Raise ValueError where a report can't be written under this name."""
     if path.suffix not in suffixes:
-        several = "" if suffixes == SUFFIXES else ": a page on several files is .html or .json"
-        raise ValueError(f"{path} ends in {path.suffix!r}, but must end in {', '.join(suffixes)}{several}")
+        raise ValueError(f"{path} ends in {path.suffix!r}, but must end in {' or '.join(suffixes)}")
 
 
 def _channels(name: str, value: Any) -> str | tuple[float, ...]:
     """Mean or std: a usual name, or one finite number for all channels or three."""
     if isinstance(value, str) and name == "mean":
-        return value if value == "auto" or normalisation(value) else ""
+        if value not in (known := (*NORMALISATIONS, "auto")):
+            raise ValueError(f"mean is {value!r}, but must be one of {', '.join(known)}, or numbers")
+        return value
     several = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     plain = all(isinstance(one, numbers.Real) and math.isfinite(one) for one in several)
     if not plain or len(several) not in (1, 3):
@@ -94,13 +100,3 @@ def _channels(name: str, value: Any) -> str | tuple[float, ...]:
     if name == "std" and min(several) <= 0:
         raise ValueError(f"std is {value!r}, but must be above 0: images are divided by it")
     return tuple(map(float, several))
-
-
-@contextmanager
-def _named(option: str) -> Iterator[None]:
-    try:
-        yield
-    except Unfit:
-        raise
-    except ValueError as error:
-        raise Unfit(str(error), option) from error

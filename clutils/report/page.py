@@ -3,17 +3,17 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jinja2
+from matplotlib.figure import Figure
 
+from clutils.figures import page as figure_html
 from clutils.measures import BY_NAME, NEIGHBOURS
 from clutils.report import screen, series, standard
-from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
 
 MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
-CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
     "class has of them), by cosine s and weights exp(s / 0.1); the number is the share of right answers",
@@ -36,27 +36,31 @@ GLOSSARY = {
 }
 
 
-def page(
-    reports: Sequence[Any],
-    panels: Sequence[tuple[str, str, str]] = (),
-    moments: Sequence[Any] = (),
-) -> str:
-    """One encoder's report; two, with what differs; or a series.
+def page(reports: Sequence[Any]) -> str:
+    """One encoder's report; two, with what differs and by how much; or a series, by its epochs.
 
-    - panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
-    - moments: of a series, as `series` has them; then there are no reports
+    Raises ValueError where two did not judge the same images in the same order.
     """
     found = [report.examination for report in reports]
+    moments = series.moments(reports) if len(reports) > 2 else []
+    panels = []  # heading, a figure's HTML and the sentence that reads it
+    if moments:
+        panels = [("Numbers", plot(series.curves(moments)), "")]
+    elif len(reports) == 1:
+        for name, panel in screen.panels(found[0], reports[0].diagnosis).items():
+            ax, reading = panel(found[0], None)
+            panels.append((name, plot(cast(Figure, ax.figure)), reading))
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
-    if len(reports) > 1:
+    if len(reports) == 2:
         titles = [f"{letter}: {title}" for letter, title in zip(standard.LETTERS, titles, strict=True)]
+    if moments:
+        titles = [f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}"]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("clutils.report", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("page.html").render(
-        title=" and ".join(titles)
-        or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
+        title=" and ".join(titles),
         moments=moments,
         counted=series.counted(moments),
         columns=series.columns(moments),
@@ -75,8 +79,13 @@ def page(
         apart=apart,
         glossary=GLOSSARY,
         marks=MARKS,
-        classes=CLASSES,
     )
+
+
+def plot(figure: Figure) -> str:
+    """HTML of a figure that a dark page may invert, unless photographs are on it."""
+    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
+    return figure_html(figure).replace("<img ", f"<img {look}", 1)
 
 
 def shown(value: float, share: bool) -> str:

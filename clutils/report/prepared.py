@@ -52,21 +52,18 @@ class Prepared(nn.Module):
         return cast(Prepared, encoders.settled(self, images, 2 * batch_size(self, images)))
 
     def forward(self, images: Tensor) -> Tensor:
-        with torch.autocast(self.mean.device.type, torch.bfloat16, enabled=self.in_bfloat16):
-            return self._features(images)
-
-    def _features(self, images: Tensor) -> Tensor:
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:
             said = f"images have {images.shape[1]} channels, but the encoder takes {self.channels}"
             raise Unfit(f"{said}: images here are grey or red, green and blue")
-        if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
-            images = nn.functional.interpolate(
-                images, (self.side, self.side), mode="bilinear", antialias=True
-            )
-        fed = encoders.as_input((images - self.mean) / self.std, encoders.computes_in(self.encoder))
-        return encoders.features_in(self.encoder(fed), self.encoder)
+        with torch.autocast(self.mean.device.type, torch.bfloat16, enabled=self.in_bfloat16):
+            if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
+                images = nn.functional.interpolate(
+                    images, (self.side, self.side), mode="bilinear", antialias=True
+                )
+            fed = encoders.as_input((images - self.mean) / self.std, encoders.computes_in(self.encoder))
+            return encoders.features_in(self.encoder(fed), self.encoder)
 
 
 def as_taken(pictures: ImageSet, channels: int) -> ImageSet:

@@ -6,12 +6,15 @@ others, they are normalised in another way, or the network was put together in a
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from clutils import checkpoints
+from clutils import checkpoints, views
 from clutils.checkpoints import Opened
+from clutils.data import ImageSet
 from clutils.report.prepared import Prepared, Unfit, embed
 
 VIEWED = 128  # images that are looked at
@@ -30,40 +33,39 @@ NORMALISATIONS = {  # name -> (mean, std) by which images in [0, 1] are usually 
 }
 
 Moments = tuple[Tensor, Tensor]  # mean and variance, a value a channel
+Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is subtracted, the std that divides
 
 
-def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
-    if name not in NORMALISATIONS:
-        known = ", ".join(NORMALISATIONS)
-        raise Unfit(f"mean is {name!r}, but must be one of {known}, auto, or numbers", "mean")
-    return NORMALISATIONS[name]
-
-
-def from_options(
-    mean: str | Sequence[float] | None,
-    std: Sequence[float] | None,
+def fitted(
     opened: Opened,
-    seen: Tensor,
-    size: int | None,
-) -> tuple[Sequence[float] | None, Sequence[float] | None, str]:
-    """Mean and std from numbers, a usual name or "auto"; and a sentence where "auto" chose.
+    images: ImageSet,
+    mean: Any = None,
+    std: Sequence[float] | None = None,
+    size: int | None = None,
+) -> tuple[Opened, Shift, str]:
+    """The encoder with stem and side decided, how images are shifted and scaled, and a sentence on that.
 
-    seen: as in `best_normalisation`. None where nothing is given, or nothing tells. Raises Unfit on
-    another name.
+    - images: of the kind that it was trained on, of which the first are looked at
+    - mean, std: numbers, None where none is given, or "auto" as the mean: `best_normalisation`, and the
+      sentence says what it chose, unless images are fed as they are because that fits best
+    - size: side that images are resized to, None = as they are
+
+    Raises Unfit where the network takes another size alone.
     """
+    if size is not None and opened.side not in (None, size):
+        only = f"takes images of {opened.side} x {opened.side} only"
+        raise Unfit(f"size is {size}, but {opened.arch} {only}", "size")
+    seen, said = torch.cat(views.pair(images.images[:VIEWED], 0)), ""
+    opened = with_decided_stem(replace(opened, side=size or opened.side), seen)
     if mean == "auto":
-        chosen, said = best_normalisation(opened, seen, size)
+        chosen, said = best_normalisation(opened, seen)
+        said = "" if chosen == NORMALISATIONS["none"] else said
         mean, std = chosen or (None, None)
-        return mean, std, said
-    if isinstance(mean, str):
-        mean, usual = normalisation(mean)
-        std = std or usual
-    return mean, std, ""
+    return opened, (mean or (0.0,), std or (1.0,)), said
 
 
 def best_normalisation(
-    opened: Opened, seen: Tensor, size: int | None
+    opened: Opened, seen: Tensor
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]] | None, str]:
     """The usual (mean, std) that fits what the encoder remembers best, and a sentence on the choice.
 
@@ -71,14 +73,14 @@ def best_normalisation(
     tells.
     """
     unknown: dict[str, str] = {}
-    numbers = first_layer(Prepared(opened.encoder, opened.channels, size), seen, unknown)
+    numbers = first_layer(Prepared(opened.encoder, opened.channels, opened.side), seen, unknown)
     found = numbers.get("input_gaps", {})
     gaps = {name: gap for name, gap in found.items() if math.isfinite(gap)}
     if found and not gaps:  # of weights that are far too large
         unknown["input_gap"] = "what its first layer gives is not finite"
     if not gaps:
-        reason = unknown.get("input_gap", "no layer stores statistics of its training images")
-        return None, f"the normalisation of its images is unknown: {reason}; the images are fed as they are"
+        said = f"the normalisation of its images is unknown: {unknown['input_gap']}"
+        return None, f"{said}; the images are fed as they are"
     best, *equal = closest(gaps)
     beside = ", ".join(f"{n} {gaps[n]:.2f}" for n in sorted(gaps, key=lambda n: gaps[n]) if n != best)
     if gaps[best] > NEAR:
@@ -95,7 +97,7 @@ def closest(gaps: Mapping[str, float]) -> list[str]:
     return [name for name in names if gaps[name] - gaps[names[0]] < ALIKE]
 
 
-def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
+def with_decided_stem(opened: Opened, seen: Tensor) -> Opened:
     """Padding and max-pool that the file does not tell, decided by what its batch normalisations remember.
 
     seen: as above. Each way is tried with each usual normalisation, at the first batch normalisation behind
@@ -105,7 +107,11 @@ def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
         if opened.backbone is None or setting not in opened.backbone.assumed:
             continue
         tried = {way: checkpoints.with_stem(opened, **{setting: way}) for way in ways}
-        gaps = {way: _nearest(other, behind, seen[:DECIDED], size) for way, other in tried.items()}
+        gaps = {}
+        for way, stem in tried.items():
+            prepared = Prepared(stem.encoder, stem.channels, stem.side)
+            found = first_layer(prepared, seen[:DECIDED], {}, behind)
+            gaps[way] = min(found.get("input_gaps", {"none": 0.0}).values())  # 0 of both ways decides nothing
         best, other = sorted(ways, key=lambda way: gaps[way])
         if gaps[best] * CLEARLY < gaps[other]:
             opened = tried[best]
@@ -116,64 +122,47 @@ def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
     return opened
 
 
-def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> float:
-    """The least gap at this layer, in nats, of all usual normalisations."""
-    layer = opened.encoder.get_submodule(behind)
-    if not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None or layer.running_var is None:
-        return 0.0  # of both ways: nothing is decided
-    if _as_made(layer.running_mean, layer.running_var):
-        return 0.0
-    met = _met_with_each(Prepared(opened.encoder, opened.channels, size), layer, seen)
-    remembered, _ = _without_start(layer, _counted([layer]), met)
-    return min(gap(one, remembered) for one in met.values())
-
-
-def first_layer(prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
+def first_layer(
+    prepared: Prepared, seen: Tensor, unknown: dict[str, str], behind: str = ""
+) -> dict[str, Any]:
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
     input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
     for each usual normalisation; batches_seen: by its count, or else, where that is far nearer, by what is
-    left of its start; statistics: as in `Examination`.
+    left of its start; statistics: as in `Examination`. behind: of a part of the encoder, by its name.
     """
-    layers = [m for m in prepared.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    part = prepared.encoder.get_submodule(behind)
+    layers = [m for m in part.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"
         return {}
-    counted = _counted(layers)
-    fresh = counted == 0 and _as_made(first.running_mean, first.running_var)
+    counted = max(int(m.num_batches_tracked or 0) for m in layers)
+    fresh = counted == 0 and not first.running_mean.any() and bool((first.running_var == 1).all())
     moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
     if fresh or not bool((first.running_var > 1e-10).any()):
         unknown["input_gap"] = "its batch normalisations hold no statistics of images (" + (
             "folded into the weights, or not loaded)" if fresh and moved else "it has never seen an image)"
         )
         return {"never_trained": fresh and not moved}
-    each = _met_with_each(prepared, first, seen)
-    remembered, batches = _without_start(first, counted, each)
-    fed = met(prepared, first, seen)
+    net, takes, side = prepared.encoder, prepared.channels, prepared.side
+    ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, takes)}
+    each = {name: met(Prepared(net, takes, side, *way), first, seen) for name, way in ways.items()}
     stored = first.running_mean.double(), first.running_var.double()
+    remembered, batches = _without_start(stored, counted, each)
+    fed = met(prepared, first, seen)
     own = {"in the file": stored, "in training": remembered, "as fed": fed}
     found: dict[str, Any] = {"batches_seen": batches, "input_gap": gap(fed, remembered)}
     found["statistics"] = {name: (mean.cpu(), var.cpu()) for name, (mean, var) in (own | each).items()}
     return found | {"input_gaps": {name: gap(one, remembered) for name, one in each.items()}}
 
 
-def _counted(layers: Sequence[nn.BatchNorm2d]) -> int:
-    return max(int(m.num_batches_tracked) if m.num_batches_tracked is not None else 0 for m in layers)
-
-
-def _as_made(mean: Tensor, var: Tensor) -> bool:
-    return bool((mean == 0).all() and (var == 1).all())
-
-
-def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
+def _without_start(stored: Moments, counted: int, met: Mapping[str, Moments]) -> tuple[Moments, int]:
     """Statistics of its training without their start (mean 0, variance 1), and how many batches were seen.
 
     Of the start 0.9^n is left after n batches. A file without a count may have one that makes it fit.
     """
-    assert layer.running_mean is not None and layer.running_var is not None
-    mean, var = layer.running_mean.double(), layer.running_var.double()
-    tried = {0: (mean, var)}
+    (mean, var), tried = stored, {0: stored}
     for n in [counted] if counted else range(1, SETTLED):
         left = KEPT**n
         if bool((var > left - 1e-6).all()):
@@ -183,13 +172,6 @@ def _without_start(layer: nn.BatchNorm2d, counted: int, met: Mapping[str, Moment
     if not counted and gaps[best] > min(gaps[0] / CLEARLY, gaps[0] - ALIKE):
         best = 0
     return tried[best], counted or best
-
-
-def _met_with_each(prepared: Prepared, layer: nn.Module, seen: Tensor) -> dict[str, Moments]:
-    """Usual normalisation -> what reaches the layer with it."""
-    ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
-    fed = {n: Prepared(prepared.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
-    return {name: met(other, layer, seen) for name, other in fed.items()}
 
 
 def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:

@@ -1,10 +1,8 @@
 """Provenance of a report: what it takes to make the page again."""
 
 import hashlib
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,12 +10,13 @@ import clutils
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.files import printable
+from clutils.report.preprocessing import NORMALISATIONS, Shift
 
 LISTED = 8  # tensors that are not used, at most
 
 
 def facts(
-    opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
+    opened: Opened, gallery: ImageSet, judged: ImageSet, shift: Shift, seed: int, command: str
 ) -> dict[str, str]:
     """Heading -> words: file, encoder, images and how they are fed; hash, versions and seed."""
     found = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
@@ -28,11 +27,9 @@ def facts(
         found["images"] = f"{len(judged):,} without labels: {judged.source}"
     elif gallery.source != judged.source:
         found["labelled neighbours"] = gallery.source
-    mean, std = options.get("mean"), options.get("std")
-    plain = mean in (None, (0.0,)) and std in (None, (1.0,))
-    fed_as = "images in [0, 1] as they are" if plain else f"mean {mean}, std {std}"
-    side = options.get("size") or opened.side
-    fed_as += f", resized to {side}x{side}" if side else ""
+    plain = shift == NORMALISATIONS["none"]
+    fed_as = "images in [0, 1] as they are" if plain else "mean {}, std {}".format(*shift)
+    fed_as += f", resized to {opened.side}x{opened.side}" if opened.side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3
     found["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
     left = [*opened.unexpected, *(f"{name} ({count})" for name, count in opened.dropped.items())]
@@ -44,6 +41,6 @@ def facts(
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if opened.epoch is not None:
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
-    seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
+    versions = f"clutils {clutils.__version__}, torch {torch.__version__}"
     found |= {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
     return {heading: printable(words) for heading, words in found.items()}

@@ -116,26 +116,23 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         return _nothing(ax, "All features are equal or have length 0, so there is no map.")
     name, at = ("PCA", maps.pca(z)) if found.tsne is None else ("t-SNE", found.tsne)
     size = min(26.0, 13_000 / len(z))  # of many, small ones
-    colours = torch.zeros_like(labels) if found.predicted is None else labels
+    colours = torch.zeros_like(labels) if found.found.knn is None else labels
     points = map_figures.Points(ax, colours, found.judged.class_names, size, names=False)
-    centred = at - at.mean(axis=0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # its long side lies, as the panel's
-    points.update(turned)
+    points.update(at)
     ax.spines[:].set_visible(False)
-    wide, high = np.ptp(turned, axis=0)
+    wide, high = np.ptp(at, axis=0)
     half = max(0.25, 0.5 * high / max(wide, high, 1e-12)) + 0.05  # a wide map leaves room for its legend
     ax.set(xlim=(-0.05, 1.05), ylim=(0.5 - half, 0.5 + half), anchor="W")
-    if found.predicted is None:
+    if found.found.knn is None:
         reading = f"All {len(z):,} images, by {name}: {found.unknown['knn']}."
         return describe(ax, f"Map. {reading}"), reading
-    wrong = (found.predicted[: found.mapped] != labels).numpy()
+    wrong = (found.each["knn"][: found.mapped] == 0).numpy()
     each = zip(points.marks, points.classes, strict=True)
     rings = np.concatenate([np.asarray(marks.get_offsets())[wrong[labels == c]] for marks, c in each])
     looks: dict[str, Any] = {"facecolors": "none", "edgecolors": style.INK, "alpha": 0.6, "clip_on": False}
     ax.scatter(rings[:, 0], rings[:, 1], s=58, linewidth=0.5, zorder=4, **looks)
     _legend(ax, found.judged.class_names, points.classes)
-    fewer = f" (the table: by {COMPARED[0]:,})" if len(found.gallery) > COMPARED[0] else ""
-    lent = f"{len(found.gallery):,} labelled images{fewer}"
+    lent = f"{len(found.gallery):,} labelled images"
     reading = f"By {name}. Ringed ({wrong.mean():.0%}): kNN by {lent} is wrong."
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
@@ -146,7 +143,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     ax = axes_for(ax, *TALL)
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
-    labels, known = found.judged.labels, found.predicted is not None
+    labels, known = found.judged.labels, found.found.knn is not None
     asked = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))[:SHOWN].tolist()
     k = min(NEAR, len(labels) - 1)
     pictures.neighbours(found.judged, {"this encoder": found.z, "raw pixels": found.raw}, asked, k, True, ax)
@@ -208,9 +205,6 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         shares = (values / values[0]).clamp(min=1e-7)
         ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
     ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="index of the singular value", ylabel="relative to largest")
-    ax.tick_params(labelsize=8)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_fontsize(9)
     ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
     ax.legend(loc="upper right", fontsize=8.5)
     rows = len(both["this encoder"])
@@ -245,12 +239,11 @@ def push(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 def statistics(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Mean and standard deviation of each channel: stored by the first batch normalisation, and as fed."""
     ax = axes_for(ax, *SIZE)
-    f, usual = found.found, preprocessing.closest(found.found.input_gaps)[:1]
-    wrong = fed_wrongly(f) is not None
+    f, wrong = found.found, fed_wrongly(found.found)
     stored = "in training" if wrong else "in the file"
     names = {stored: stored, "as fed": "as fed"}
-    if wrong and usual and f.input_gaps[usual[0]] <= preprocessing.NEAR:
-        names[usual[0]] = f"--mean {usual[0]}"
+    if wrong and wrong.mean:
+        names[wrong.mean] = f"--mean {wrong.mean}"
     moments = {name: found.statistics[name] for name in names}
     order = moments[stored][0].argsort()
     shown = order[torch.linspace(0, len(order) - 1, min(len(order), CHANNELS)).round().long()]

@@ -27,12 +27,12 @@ def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]
     if not found.has_directions:
         return made
     seen = measures.Features(found.z, values=found.spectrum, views=torch.stack(found.views, dim=1))
-    if found.predicted is not None:
+    if found.found.knn is not None:
         seen = replace(seen, y=found.judged.labels, neighbours=found.found.neighbours or 1)
         seen = replace(seen, gallery_z=found.gallery_z, gallery_y=found.gallery.labels)
     for key in dict.fromkeys((*USUAL, *further)):
         number = BY_NAME[key]
-        if key in n or (number.needs == "labels" and found.predicted is None):
+        if key in n or (number.needs == "labels" and found.found.knn is None):
             continue
         try:
             value = number.measure(seen)

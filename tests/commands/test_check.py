@@ -17,7 +17,7 @@ from clutils.figures import style
 from clutils.report import GOOD, LOOK
 from tests.commands.asked import complaint, run
 from tests.report import ailing
-from tests.report.pages import Page
+from tests.report.pages import Page, folder
 
 
 def command(*arguments: object) -> int:
@@ -59,17 +59,6 @@ def test_two_files_come_side_by_side_on_the_terminal_too_and_in_one_json_by_name
     held = json.loads(out[1].read_text())
     assert list(held) == [str(file), f"{file} (2)", "beside"]
     assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
-
-
-def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, capsys):
-    given = ("--data", "digits", "--pictures", 80, "--out", tmp_path / "a.json")
-    (tmp_path / "mine").mkdir()
-    assert command(tmp_path / "mine", *given) == 1
-    assert "mine is a folder, but a checkpoint is a file" in capsys.readouterr().err
-    (tmp_path / "mine" / "checkpoint.pt").write_bytes(file.read_bytes())
-    assert command(tmp_path / "mine", *given) == 0
-    said = capsys.readouterr().out
-    assert "mine/checkpoint.pt on" in said and "mine, checkpoint.pt was opened" in said
 
 
 QUICK = ("--data", "digits", "--pictures", 80, "--quick")
@@ -148,20 +137,13 @@ def test_pictures_that_nobody_named_are_said_to_be_generated(file, tmp_path, cap
 def test_the_validation_split_is_judged_where_there_is_no_test_split_and_both_are_named(
     file, tmp_path, capsys
 ):
-    from PIL import Image
-
-    for split, kinds in (("train", "ab"), ("valid", "ab"), ("models", "c")):
-        for kind in kinds:
-            (tmp_path / split / kind).mkdir(parents=True)
-            for k in range(40):
-                Image.new("RGB", (8, 8), (6 * k, 99 * (kind == "a"), 9 * len(split))).save(
-                    tmp_path / split / kind / f"{k}.png"
-                )
+    for split, sizes, first in (("train", [40, 40], 0), ("valid", [40, 40], 0), ("models", [40], 2)):
+        folder(tmp_path / split, sizes, first)
     given = ("--data", f"folder:{tmp_path}", "--pictures", 80, "--quick")
     assert command(file, *given, "--out", tmp_path / "a.json") == 0
     judged, gallery = capsys.readouterr().out.splitlines()[:2]
-    assert "2 classes (a, b)" in judged and "split valid of train, valid; models beside" in judged
-    assert "2 classes (a, b)" in gallery and "split train of train, valid; models beside" in gallery
+    assert "2 classes (c000, c001)" in judged and "split valid of train, valid; models beside" in judged
+    assert "2 classes (c000, c001)" in gallery and "split train of train, valid; models beside" in gallery
 
 
 def test_classes_of_any_name_are_judged_drawn_and_named_on_the_page(file, tmp_path, capsys):
@@ -188,7 +170,7 @@ def test_classes_of_any_name_are_judged_drawn_and_named_on_the_page(file, tmp_pa
         ([], 2, "FILE"),
         (["x", "--out", "nowhere/at/a.html"], 2, "can't be written: there is no folder nowhere/at"),
         (["x", "--out", "tests/runs.py/a.html"], 2, "--out: tests/runs.py/a.html can't be written"),
-        (["x", "y", "--out", "a.png"], 2, "a page on several files is .html or .json"),
+        (["x", "y", "--out", "a.png"], 2, "a.png ends in '.png', but must end in .html or .json"),
         (["x", "--fail-on", "good"], 2, "--fail-on"),
         (["RUN", "--weights", "ema"], 1, "holds no moving average of its weights"),
     ],
@@ -239,19 +221,6 @@ def test_the_command_has_no_refusal_of_an_option_but_those_of_report_check():
     assert refusing == ["fail_on"]  # of the exit code, which report.check does not have
     source = inspect.getsource(check)
     assert source.count("raise ") == 1 and "raise BadUsage" in inspect.getsource(check.unfit)
-
-
-def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
-    import os
-
-    class Runs:
-        def __reduce__(self):
-            return os.system, (f"touch {tmp_path / 'sung'}",)
-
-    torch.save({"state_dict": Runs()}, tmp_path / "evil.pt")
-    assert command(tmp_path / "evil.pt", "--data", "digits") == 1
-    assert "harmless names" in complaint(capsys)
-    assert not (tmp_path / "sung").exists()
 
 
 def test_names_of_files_and_settings_reach_no_terminal_raw_and_end_no_page(file, tmp_path, capsys):

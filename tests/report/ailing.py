@@ -1,6 +1,7 @@
 """An encoder that is well and encoders that are ill, made in seconds: what verdicts are tried on."""
 
 import copy
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -45,18 +46,10 @@ def untrained(name: str = "digits") -> training.Run:
 
 
 def opened(run: training.Run) -> checkpoints.Opened:
-    """What `checkpoints.open` makes of the run's file, without the file."""
-    state = run.method.encoder.state_dict()
-    backbone = checkpoints.backbones.recognise(state)
-    return checkpoints.Opened(
-        checkpoints.backbones.fill(backbone, state)[0],
-        "a run of this package",
-        backbone.arch,
-        head=copy.deepcopy(run.method.head).eval(),
-        temperature=getattr(run.loss, "temperature", None),
-        channels=backbone.channels,
-        backbone=backbone,
-    )
+    """The run's file, opened; it is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        run.save(f"{folder}/run.pt")
+        return replace(checkpoints.open(f"{folder}/run.pt"), path="")
 
 
 def changed(case: checkpoints.Opened, change: Callable[[nn.Module], object]) -> checkpoints.Opened:

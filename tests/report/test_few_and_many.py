@@ -2,27 +2,14 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from clutils import data, measures, report
 from clutils.training import Watcher
 from tests.commands.asked import run
 from tests.report import ailing
-
-
-def folder(path, sizes, first=0):
-    """Classes of so many images each, of 8x8 and of one colour with noise."""
-    for c, size in enumerate(sizes, first):
-        (path / f"c{c:03d}").mkdir(parents=True)
-        draw = np.random.default_rng(c)
-        colour = draw.integers(0, 255, 3)
-        for k in range(size):
-            image = np.clip(colour + draw.normal(0, 20, (8, 8, 3)), 0, 255).astype(np.uint8)
-            Image.fromarray(image).save(path / f"c{c:03d}" / f"{k}.png")
-    return path
+from tests.report.pages import folder
 
 
 def loaded(path, limit=2000):

@@ -48,7 +48,7 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
     state = settled(padding, maxpool, 0.0, 1.0, images[:192])
     opened = reopened({f"encoder.{name}": value for name, value in state.items()}, tmp_path)
     assert opened.backbone.assumed == ("maxpool", "padding")
-    decided = preprocessing.with_decided_stem(opened, images[192:], None)
+    decided = preprocessing.with_decided_stem(opened, images[192:])
     assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
     assert decided.backbone.assumed == () and not any("do not tell" in note for note in decided.notes)
     assert f"padding of its stem is {padding}, by what" in decided.notes[-2]
@@ -56,19 +56,19 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
 
 def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(images, tmp_path):
     opened = reopened(settled(1, True, 0.5, 0.5, images[:192]), tmp_path)
-    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:])
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
     assert "too close to choose" not in said
-    assert preprocessing.with_decided_stem(opened, images[192:], None).backbone.maxpool
+    assert preprocessing.with_decided_stem(opened, images[192:]).backbone.maxpool
 
 
 def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
     opened = reopened(settled(2, False, 0.0, 1.0, images[:192]), tmp_path)
     noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
-    undecided = preprocessing.with_decided_stem(opened, noise, None)
+    undecided = preprocessing.with_decided_stem(opened, noise)
     assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
     assert any("pad by 1: weights do not tell" in note for note in undecided.notes)
-    chosen, said = preprocessing.best_normalisation(opened, noise, None)
+    chosen, said = preprocessing.best_normalisation(opened, noise)
     assert chosen in preprocessing.NORMALISATIONS.values() and said.endswith("; the nearest is used")
     nearest = next(name for name, way in preprocessing.NORMALISATIONS.items() if way == chosen)
     assert said.startswith(f"no usual normalisation fits (nats: {nearest} ")
@@ -79,15 +79,15 @@ def test_weights_far_too_large_decide_nothing(images, tmp_path):
     opened = reopened(
         {k: v.sign() * 1e38 if v.is_floating_point() else v for k, v in state.items()}, tmp_path
     )
-    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:])
     assert chosen is None and "is not finite" in said
 
 
 def test_a_fresh_network_remembers_nothing(tmp_path):
     opened = reopened(torchvision.models.resnet18().state_dict(), tmp_path)
     seen = torch.rand(8, 3, 32, 32)
-    assert preprocessing.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
-    chosen, said = preprocessing.best_normalisation(opened, seen, None)
+    assert preprocessing.with_decided_stem(opened, seen).backbone.assumed == ("maxpool",)
+    chosen, said = preprocessing.best_normalisation(opened, seen)
     assert chosen is None and "it has never seen an image" in said
 
 
@@ -101,7 +101,7 @@ def test_after_few_batches_the_start_is_taken_out_and_the_right_normalisation_fi
     if not counted:
         state = {name: value for name, value in state.items() if not name.endswith("batches_tracked")}
     opened = reopened(state, tmp_path)
-    chosen, said = preprocessing.best_normalisation(opened, images[192:], None)
+    chosen, said = preprocessing.best_normalisation(opened, images[192:])
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0"), said
     found = preprocessing.first_layer(Prepared(opened.encoder, 3, None, *chosen), images[192:], {})
     assert found["batches_seen"] == batches and found["input_gap"] < 0.05

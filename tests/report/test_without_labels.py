@@ -50,7 +50,8 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     assert (numbers["pictures"], numbers["gallery"]) == (COUNT, 0) and held["level"] != GOOD
     known = {"nearer_than", "fresh_nearer_than", "raw_nearer_than", "effective_rank", "kept_crop"}
     assert known <= numbers.keys() and "knn" not in numbers
-    assert held["title"] == f"mine/checkpoint.pt on {COUNT} images from the folder photos"  # one line
+    assert held["title"] == "mine/checkpoint.pt on the folder photos"
+    assert held["notes"][0].endswith("mine, checkpoint.pt was opened")
     assert held["notes"].count(report.UNLABELLED) == 1 and not any("few" in note for note in held["notes"])
     page = (out / "a.html").read_text()
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
@@ -77,7 +78,10 @@ def test_the_still_map_is_the_interactive_one_whose_command_is_on_the_page_and_a
     assert " ".join(command) in (tmp_path / "b.html").read_text()
     assert run(*command[3:]) == 0
     for page, seed in ((saved / "map.html", 0), (tmp_path / "map.html", 3)):
-        drawn = within(page.read_text("utf-8"))["maps"][-1]
+        shown = within(page.read_text("utf-8"))
+        assert [drawn["name"] for drawn in shown["maps"]] == ["raw pixels", "fresh weights", "this encoder"]
+        assert shown["names"][7] == "07.png" and shown["labels"] == []
+        drawn = shown["maps"][-1]
         places = unpacked(drawn["places"], np.uint16).reshape(COUNT, 2).astype(float)
         opened = checkpoints.open(saved / "checkpoint.pt")
         still = report.check(opened, f"folder:{photos}", mean="auto", seed=seed).examination
