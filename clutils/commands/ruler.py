@@ -23,7 +23,7 @@ def add_to(add: Add) -> None:
 
 
 def _flags(to_measure: Parser) -> None:
-    from clutils import losses
+    from clutils import anatomy, losses
 
     names = ", ".join(losses.catalogue())
     to_measure.add_argument(
@@ -48,6 +48,12 @@ def _flags(to_measure: Parser) -> None:
     to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
     help = "measured value of the loss, to explain in one sentence; may be repeated; default: none"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
+    for name, default, what in (
+        ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
+        ("spread", anatomy.SPREAD, "standard deviation of an anchor's similarities to its negatives"),
+    ):
+        help = f"{what}, for the row 'trained' of the table; default: {default}"
+        to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
     help = "table of your run by step (history.csv, or a Watcher's), drawn over recorded runs"
     to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
     help = "file for the figure of --curve; default: curve.png"
@@ -67,7 +73,9 @@ def ruler(options: argparse.Namespace) -> int:
         )
     loss: Any = chosen_loss(options.loss, options.set)
     with usage():
-        marks = anatomy.ruler(loss, options.batch_size, options.queue, classes=options.classes)
+        marks = anatomy.ruler(
+            loss, options.batch_size, options.queue, options.positive, options.spread, options.classes
+        )
         said = [marks.says(value) for value in options.value]
     if options.curve is not None:
         said += _beside_known(options.curve, options.out, marks)
@@ -88,7 +96,7 @@ def ruler(options: argparse.Namespace) -> int:
         shown, of_it = ("none", why) if value is None else (f"{value:.4g}", when)
         print(f"{name:15} {shown:>9}   {of_it}")
     if marks.at_chance is not None and marks.trained is not None:
-        state = f"positive {anatomy.POSITIVE:g}, negatives of deviation {anatomy.SPREAD:g}"
+        state = f"positive {options.positive:g}, negatives of deviation {options.spread:g}"
         print(f"\n{'':15} {'loss':>9} {'W':>9} {'pull':>9} {'K_eff':>9}")
         print(_row("at chance", marks.at_chance))
         print(f"{_row('trained', marks.trained)}   {state}")
