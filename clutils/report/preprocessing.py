@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clutils import checkpoints, views
+from clutils import checkpoints, encoders, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.report.prepared import Prepared, Unfit, embed
+from clutils.report.prepared import Prepared, Unfit, batch_size
 
 VIEWED = 128  # images that are looked at
+MET = 32  # images, at least, whose statistics are compared with those that a layer remembers
 DECIDED = 64  # of them, by which a stem is decided
 CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
 NEAR = 0.15  # nats within which images arrive as in training
@@ -175,7 +176,7 @@ def _without_start(stored: Moments, counted: int, met: Mapping[str, Moments]) ->
 
 
 def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
-    """Mean and variance, by channel, of what reaches the layer."""
+    """Mean and variance, by channel, of what reaches the layer of the first images: `MET` or more."""
     caught: list[Tensor] = []
 
     class Enough(Exception):
@@ -187,7 +188,7 @@ def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
 
     handle = layer.register_forward_pre_hook(catch)
     try:
-        embed(prepared, seen[:VIEWED])
+        encoders.embed(prepared, seen[:VIEWED], max(MET, batch_size(prepared, seen)))
     except Enough:
         pass
     finally:

@@ -112,3 +112,15 @@ def test_statistics_of_all_batches_have_no_start_whatever_their_count(images, tm
     opened = reopened(settled(1, True, 0.5, 0.5, images[:192]), tmp_path)
     found = preprocessing.first_layer(Prepared(opened.encoder, 3, None, (0.5,), (0.5,)), images[192:], {})
     assert found["batches_seen"] == 3 and found["input_gap"] < 0.05
+
+
+@pytest.mark.parametrize("side", [8, 32, 96])
+def test_statistics_are_those_of_many_images_at_any_size(side):
+    """Of images of 96 pixels those of four were taken, the size of a batch that is quick."""
+    images = torch.rand(64, 3, side, side, generator=torch.Generator().manual_seed(0))
+    images[4:] *= torch.linspace(0, 1, 60)[:, None, None, None]
+    layer = nn.BatchNorm2d(3)
+    mean, var = preprocessing.met(Prepared(nn.Sequential(layer, nn.Flatten()), 3, None), layer, images)
+    count = 64 if side == 8 else preprocessing.MET
+    torch.testing.assert_close(mean, images[:count].double().mean(dim=(0, 2, 3)), rtol=1e-5, atol=1e-6)
+    assert var.shape == (3,)
