@@ -208,7 +208,7 @@ def _load(
     if name.startswith("sentences:file:"):
         return sentences.read(name.removeprefix("sentences:file:"), split, limit)
     if name.startswith("sentences:topics"):
-        length = asked(name, ("length",))[1].get("length", str(sentences.LENGTH))
+        length = asked(name, ("length",))[1].get("length", sentences.LENGTH)
         return sentences.topics(split, limit, whole_number("sentences:topics", "length", length))
     if name.startswith("vectors:array:"):
         return tables.read(name.removeprefix("vectors:array:"), split, limit)
