@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Graph = tuple[Tensor, Tensor]  # attributes (n, F), adjacency (n, n)
-TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> how many graphs, and their classes
-    "mutag": (188, ("not mutagenic", "mutagenic")),
-    "proteins": (1113, ("enzyme", "not an enzyme")),
+TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> classes
+    "mutag": ("not mutagenic", "mutagenic"),
+    "proteins": ("enzyme", "not an enzyme"),
 }
 TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
 TU_PARTS = ("A", "graph_indicator", "graph_labels", "node_labels")
@@ -273,7 +273,7 @@ def blocks(
 
 def _collected(name: str, root: Path, download: bool) -> GraphSet:
     """A set of `TU`, as `torch_geometric.datasets.TUDataset` reads it: graphs of at most `MOST_NODES`."""
-    own, (_, class_names) = name.upper(), TU[name]
+    own = name.upper()
     files = {f"{own}_{part}.txt": f"{own}/{own}_{part}.txt" for part in TU_PARTS}
     with _read(f"graphs:{name}", "TUDataset", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as found:
         fitting = [one for one in found if len(one.x) <= MOST_NODES]
@@ -281,7 +281,7 @@ def _collected(name: str, root: Path, download: bool) -> GraphSet:
         labels = torch.tensor([int(one.y) for one in fitting])
         some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(found) else ""
         source = f"{own}: {len(fitting):,} of {len(found):,} graphs{some} (real)"
-        return GraphSet(graphs, labels, class_names, source)
+        return GraphSet(graphs, labels, TU[name], source)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
@@ -323,12 +323,9 @@ def _read(
         missing = {file: source for file, source in files.items() if not (place / file).is_file()}
         if missing and not download:
             raise ValueError(SWITCHED_OFF)
-        if missing and archive:
-            with zipfile.ZipFile(io.BytesIO(fetched(archive))) as opened:
-                for file, source in missing.items():
-                    write_atomically(place / file, opened.read(source))
-        for file, source in ({} if archive else missing).items():
-            write_atomically(place / file, fetched(source))
+        read = zipfile.ZipFile(io.BytesIO(fetched(archive))).read if missing and archive else fetched
+        for file, source in missing.items():
+            write_atomically(place / file, read(source))
         raw = Path(copied) / called / "raw"
         raw.mkdir(parents=True)
         for file in files:

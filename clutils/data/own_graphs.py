@@ -105,6 +105,8 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
     Without a table each node is its own attribute, and nobody has a label. All nodes are 'train'. Raises
     `Unavailable` where a file is missing; ValueError, naming line or column, where columns are not clear.
     """
+    import networkx as nx
+
     name, file, wanted = own_file("nodes:file", path, split, ("nodes", "label", "most"))
     ends, notes = _edges(name, file)
     names = list(dict.fromkeys(node for pair in ends for node in pair))
@@ -116,10 +118,10 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
         frame = tables.frame_of(f"nodes:file:{own}", own, wanted.get("label"), ids=True)
         frame = frame[[title for title in frame.columns if not tables.NAMELESS.fullmatch(title)]]
         first = frame.columns[0]
-        listed = _plain_numbers(frame.pop(first).map(str.strip)).tolist()
-        if len(set(listed)) < len(listed):
-            twice = next(node for node in listed if listed.count(node) > 1)
-            raise ValueError(f"{name}: {own} has node {twice!r} in two rows")
+        found = _plain_numbers(frame.pop(first).map(str.strip))
+        listed, twice = found.tolist(), found[found.duplicated()]
+        if len(twice):
+            raise ValueError(f"{name}: {own} has node {twice.iloc[0]!r} in two rows")
         if strange := sorted(set(names) - set(listed)):
             holds = f"its first column, {first!r}, holds {shortlist(list(map(repr, listed)))}"
             raise ValueError(
@@ -134,19 +136,17 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
             values = tables.impute_and_scale(table, np.ones(len(frame), bool), scale=False)
             attributes, labels, notes = torch.from_numpy(values), table.labels, notes + table.notes
     most = whole_number(name, "most", wanted.get("most", MOST_OF_ONE))
-    n, place = len(names), {node: at for at, node in enumerate(names)}
+    n = len(names)
     if n > most:
         raise ValueError(
             f"{name} has {n:,} nodes, more than {most:,}: {name}?most={n} takes it, and {human(4 * n * n)}"
         )
-    adjacency = torch.zeros(n, n)
-    for a, b in ends:
-        adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
-    edges = int(adjacency.sum()) // 2
+    graph = nx.empty_graph(names)
+    graph.add_edges_from(ends)
+    edges = graph.number_of_edges()
     source = f"{n:,} nodes and {edges:,} edges from the file {file}, one network, nodes as samples"
     notes.insert(0, f"nodes: {shortlist(names)}")
-    graph = torch.eye(n) if attributes is None else attributes, adjacency
-    return _set(name, [graph], labels, None, "; ".join([source, *notes]))
+    return _set(name, [(attributes, adjacency_of(graph))], labels, None, "; ".join([source, *notes]))
 
 
 def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -321,14 +321,11 @@ def _set(
     source: str,
 ) -> GraphSet:
     """Attributes where there are none, and labels as numbers."""
-    with_some = [x is not None for x, _ in graphs]
-    if any(with_some) and not all(with_some):
-        at = with_some.index(False)
-        raise ValueError(f"{who}: graph {at} has no attributes, others have")
-    widths = [0 if x is None else x.shape[1] for x, _ in graphs]
-    if len(set(widths)) > 1:
-        at = next(at for at, width in enumerate(widths) if width != widths[0])
-        raise ValueError(f"{who}: graph {at} has {widths[at]} attributes a node, the first {widths[0]}")
+    widths = [None if x is None else x.shape[1] for x, _ in graphs]
+    for at, width in enumerate(widths):
+        if width != widths[0]:
+            first = f"the first {widths[0] or 'none'}"
+            raise ValueError(f"{who}: graph {at} has {width or 'no'} attributes a node, {first}")
     single = len(graphs) == 1
     full: list[Graph] = [
         ((torch.eye(len(A)) if single else torch.ones(len(A), 1)) if x is None else x, A) for x, A in graphs

@@ -165,11 +165,8 @@ def _made(
         notes.append(f"{repeated:,} repeat an earlier one")
     if longer := cut(texts, length):
         notes.append(longer)
-    letters, unspaced = (
-        sum(of(text) for text in texts)
-        for of in (lambda text: sum(map(str.isalpha, text)), lambda text: len(UNSPACED.findall(text)))
-    )
-    if 3 * unspaced > letters:
+    letters = "".join(texts)
+    if 3 * len(UNSPACED.findall(letters)) > sum(map(str.isalpha, letters)):
         notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
     return SentenceSet(tokens(texts, length=length), torch.from_numpy(codes), names, texts, "; ".join(notes))
 
