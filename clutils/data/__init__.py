@@ -103,7 +103,7 @@ _SPLITS = {
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
     "vectors:digits": tuple(digits.COUNTS),
-    **{f"vectors:{name}": vectors.SPLITS for name in (*vectors.INSIDE, *vectors.SETS)},
+    **{f"vectors:{name}": vectors.SPLITS for name in vectors.SETS},
     "sentences:topics": sentences.SPLITS,
     **graphs.SPLITS,
 }

@@ -113,17 +113,12 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
     elif name.startswith("nodes:"):
         found = network(own)
     else:
-        whole = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
-        found = _part(whole, split)
+        found = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
+        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(SEED))
+        tested = max(1, round(TEST * len(found)))
+        parts = {"test": order[:tested], "train": order[tested:], "all": slice(None)}
+        found = found.subset(parts[split])
     return found.subset(slice(limit))
-
-
-def _part(whole: GraphSet, split: str) -> GraphSet:
-    if split == "all":
-        return whole
-    order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
-    tested = max(1, round(TEST * len(whole)))
-    return whole.subset(order[:tested] if split == "test" else order[tested:])
 
 
 # ---- inside networkx ---------------------------------------------------------------------------------------
@@ -146,24 +141,20 @@ def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:
     return torch.from_numpy(found)
 
 
-def invariants() -> dict[str, tuple[Callable[[nx.Graph], bool], tuple[str, str]]]:
-    """Exact properties of a graph: name -> what computes it, and what no and yes are called."""
+def atlas(invariant: str) -> GraphSet:
+    """All 1,252 graphs of one to seven nodes (Read & Wilson, "An atlas of graphs"), without attributes.
+
+    Every node's one attribute is 1. invariant: an exact property, the class; see below.
+    """
     import networkx as nx
 
-    return {
+    invariants: dict[str, tuple[Callable[[nx.Graph], bool], tuple[str, str]]] = {
         "connected": (nx.is_connected, ("in pieces", "connected")),
         "bipartite": (nx.is_bipartite, ("an odd cycle", "bipartite")),
         "triangles": (lambda graph: any(nx.triangles(graph).values()), ("no triangle", "a triangle")),
         "planar": (lambda graph: nx.check_planarity(graph)[0], ("not planar", "planar")),
     }
-
-
-def atlas(invariant: str) -> GraphSet:
-    """All 1,252 graphs of one to seven nodes (Read & Wilson, "An atlas of graphs"), without attributes.
-
-    Every node's one attribute is 1. labels: an exact invariant, one of `invariants`.
-    """
-    holds, class_names = invariants()[invariant]
+    holds, class_names = invariants[invariant]
     graphs, packed_graphs = atlas_graphs()
     labels = torch.tensor([int(holds(graph)) for graph in graphs])
     source = f"the atlas of 1,252 graphs of one to seven nodes; the class is exact: {class_names[1]} or not"

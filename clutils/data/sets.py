@@ -333,14 +333,13 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int, what: str = "sample
     if isinstance(indices, slice):
         return indices
     at = torch.as_tensor(indices)
-    if at.dim() != 1:
-        raise ValueError(f"subset: indices have shape {tuple(at.shape)}; one row of them is needed")
+    if at.dim() != 1 or (len(at) and at.is_floating_point()):
+        needed = "one row of integers or booleans is needed"
+        raise ValueError(f"subset: indices are {at.dtype} {tuple(at.shape)}; {needed}")
     if at.dtype == torch.bool:
         if len(at) != n:
             raise ValueError(f"subset: {len(at)} booleans for {n} {what}")
         return at
-    if len(at) and at.is_floating_point():
-        raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
     at = at.long()  # of a small unsigned type -n would be another number
     if len(at) and (at.min() < -n or at.max() >= n):
         raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} {what}")

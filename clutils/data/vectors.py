@@ -45,21 +45,20 @@ class Fetched:
 
     title: str
     class_names: tuple[str, ...]
-    url: str  # asked for a sign of life before scikit-learn, which may wait for minutes, is started
+    url: str  # asked for a sign of life before scikit-learn, which may wait for minutes; "" = inside it
     make: Callable[[Path], Parts]
 
 
 def load(name: str, split: str, limit: int | None, root: Path, download: bool) -> VectorSet:
-    """One split of a set of `INSIDE` or `SETS`, (N, D); one of `SETS` is fetched first where it isn't here.
+    """One split of a set of `SETS`, (N, D), fetched first where it is neither here nor inside scikit-learn.
 
     Raises `Unavailable`, in one line that says what happened and what to do.
     """
-    fetched = (INSIDE | SETS)[name]
-    arrays = (
-        _divided(fetched.make(root))
-        if name in INSIDE
-        else _kept(_place(name, root)) or _fetch(name, root, download)
-    )
+    fetched = SETS[name]
+    if fetched.url:
+        arrays = _kept(_place(name, root)) or _fetch(name, root, download)
+    else:
+        arrays = _divided(fetched.make(root))
     whole, labels = arrays[f"{split}_vectors"], arrays[f"{split}_labels"]
     vectors, total = whole[:limit], len(whole)
     count = f"{len(vectors):,} of {total:,}" if len(vectors) < total else f"all {total:,}"
@@ -108,7 +107,7 @@ def reuters(home: Path) -> Parts:
 
 
 def table(name: str) -> Parts:
-    """One of `INSIDE` in its own units: (N, D), its labels, and which rows are for training.
+    """A table inside scikit-learn in its own units: (N, D), its labels, and which rows are for training.
 
     Of every class a quarter, drawn at random with seed 0, is the test part.
     """
@@ -160,12 +159,10 @@ def _inside(name: str, title: str, *class_names: str) -> Fetched:
     return Fetched(f"{title}, inside scikit-learn", class_names, "", lambda home: table(name))
 
 
-INSIDE = {
+SETS = {
     "breast-cancer": _inside("breast-cancer", "Breast Cancer Wisconsin, cell nuclei", "malignant", "benign"),
     "wine": _inside("wine", "Wine, chemical analyses of three cultivars", "class_0", "class_1", "class_2"),
     "iris": _inside("iris", "Iris, lengths of leaves", "setosa", "versicolor", "virginica"),
-}
-SETS = {
     "letter": openml(
         "Letter Recognition, 16 moments of drawn capitals",
         "letter",
