@@ -6,13 +6,9 @@ import socket
 import tarfile
 import urllib.error
 import urllib.request
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
 from pathlib import Path
-from tarfile import TarError
-from zipfile import BadZipFile
 
 from tqdm import tqdm
 
@@ -33,17 +29,9 @@ def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
     socket.setdefaulttimeout(PATIENCE)
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        EOFError,
-        HTTPException,
-        TarError,
-        BadZipFile,
-        KeyError,
-        zlib.error,
-    ) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a server, or a damaged file, makes the libraries raise nearly anything
         lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
         said = f"no network: {getattr(error, 'reason', error)}" if lost else str(error)
         reason = " ".join(said.split()) or type(error).__name__

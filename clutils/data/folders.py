@@ -297,9 +297,8 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
     masks = (top if layout.split else base.parent) / "masks"
     if not masks.is_dir() or masks == base:
         return None
-    start = len(os.path.join(masks, ""))
-    known = {os.path.splitext(name[start:])[0]: name[start:] for name in _images(masks / below)}
-    found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
+    known = {os.path.splitext(mask)[0]: mask for mask in _images(masks / below)}
+    found = [known.get(os.path.splitext(os.path.join(masks, below, name))[0]) for name in names]
     missing = found.count(None)
     if missing == len(found):
         return None
@@ -308,7 +307,7 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
             f"folder:{layout.top}: {masks} has no mask for {missing} of {len(names)} images, first "
             f"{names[found.index(None)]}; add what is missing or move the masks away"
         )
-    return [os.path.join(masks, name) for name in found if name]
+    return [mask for mask in found if mask]
 
 
 def _filled(folder: Path) -> list[str]:

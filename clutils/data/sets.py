@@ -199,8 +199,7 @@ class ImageSet(SampleSet):
             images[start : start + 512] = _scaled(self.images[start : start + 512], size).round_()
         masks = None
         if self.masks is not None:
-            pieces = [_scaled(m[:, None], size)[:, 0] >= 0.5 for m in self.masks.split(512)]
-            masks = torch.cat(pieces) if pieces else self.masks.new_empty(0, size, size)
+            masks = torch.cat([_scaled(m[:, None], size)[:, 0] >= 0.5 for m in self.masks.split(512)])
         source = f"{self.source}, scaled from {width}x{height} to {size}x{size}"
         return replace(self, images=images, masks=masks, source=source)
 
