@@ -6,6 +6,7 @@ import socket
 import tarfile
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,12 +24,15 @@ SWITCHED_OFF = "downloading is switched off by download=False"
 def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
     """Raise `Unavailable`, in one line with what to do, where what stands inside fails to get the data.
 
-    Sockets give up after PATIENCE seconds inside: neither torchvision nor scikit-learn sets a limit.
+    Sockets give up after PATIENCE seconds inside: neither torchvision nor scikit-learn sets a limit. Warnings
+    are not shown: of tarfile, NumPy and torch.jit, and of each new try, whose last failure says it all.
     """
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(PATIENCE)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except MemoryError:
         raise
     except Exception as error:  # a server, or a damaged file, makes the libraries raise nearly anything

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import pickletools
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -116,7 +115,7 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
         found = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
         order = torch.randperm(len(found), generator=torch.Generator().manual_seed(SEED))
         tested = max(1, round(TEST * len(found)))
-        parts = {"test": order[:tested], "train": order[tested:], "all": slice(None)}
+        parts = {"test": order[:tested], "train": order[tested:], "all": torch.arange(len(found))}
         found = found.subset(parts[split])
     return found.subset(slice(limit))
 
@@ -304,8 +303,7 @@ def _read(
     """
     place = root / "graphs" / called / "raw"
     to_do = f"copy {next(iter(files))} and the files beside it into {place.relative_to(root)}/ of it"
-    with explained(name, root, to_do), warnings.catch_warnings(), TemporaryDirectory() as copied:
-        warnings.simplefilter("ignore")  # of PyTorch Geometric, about torch.jit
+    with explained(name, root, to_do), TemporaryDirectory() as copied:
         try:
             from torch_geometric import datasets
         except ImportError as error:

@@ -6,7 +6,6 @@ A set that was fetched is kept in `vectors/` of the data directory. scikit-learn
 would open pickles that lie in their place.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -217,8 +216,7 @@ def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
     fetched, path = SETS[name], _place(name, root)
     by_hand = f"copy {path.relative_to(root)} into {root} from a machine that has it"
     own = "take 'vectors:digits', or your own as 'vectors:array:PATH'"
-    with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn announces each new try; the last failure says it all
+    with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"):
         if not download:
             raise ValueError(SWITCHED_OFF)
         reach(fetched.url)
