@@ -87,12 +87,6 @@ def by_rule(of: SentenceSet, rule: int) -> SentenceSet:
     return replace(of, tokens=tokens(of.texts, rule, of.tokens.shape[1]), rule=rule)
 
 
-def cut(texts: Sequence[str], length: int) -> str:
-    """How many of these are cut to that many words, for `source`; "" where none is."""
-    long = sum(len(first_words(text, length + 1)) > length for text in texts)
-    return f"{long:,} are cut to {length} words" if long else ""
-
-
 def sentences(text: str) -> list[str]:
     """A text's sentences of four words or more: paragraphs, cut behind full stops and colons."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text))
@@ -112,11 +106,10 @@ def topics(split: str, limit: int | None, length: int = LENGTH) -> SentenceSet:
     for label in range(len(names)):
         is_test[(labels == label).nonzero()[3::4, 0]] = True
     rows = (is_test == (split == "test")).nonzero()[:, 0][:limit]
-    chosen = [texts[row] for row in rows.tolist()]
+    chosen = tuple(texts[row] for row in rows.tolist())
     what = f"{len(rows):,} sentences of the {len(names)} topics of Python's help"
-    longer = f"; {said}" if (said := cut(chosen, length)) else ""
-    source = f"{what} (real; split {split}; {origin}){longer}"
-    return SentenceSet(tokens(chosen, length=length), labels[rows], names, tuple(chosen), source)
+    notes = [f"{what} (real; split {split}; {origin})"]
+    return _made("sentences:topics", chosen, labels[rows], names, notes, length)
 
 
 def sentence_set(
@@ -161,14 +154,15 @@ def _made(
     length: int,
 ) -> SentenceSet:
     codes, names = codes_of(name, labels, len(texts), class_names, "sentences")
+    numbers = tokens(texts, length=length)
     if repeated := len(texts) - len(set(texts)):
         notes.append(f"{repeated:,} repeat an earlier one")
-    if longer := cut(texts, length):
-        notes.append(longer)
+    if longer := sum(len(first_words(text, length + 1)) > length for text in texts):
+        notes.append(f"{longer:,} are cut to {length} words")
     letters = "".join(texts)
     if 3 * len(UNSPACED.findall(letters)) > sum(map(str.isalpha, letters)):
         notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
-    return SentenceSet(tokens(texts, length=length), torch.from_numpy(codes), names, texts, "; ".join(notes))
+    return SentenceSet(numbers, torch.from_numpy(codes), names, texts, "; ".join(notes))
 
 
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
