@@ -276,7 +276,7 @@ BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
         (lambda: measures.uniformity(Z[:1]), r"z is \(1, 3\)"),
         (lambda: measures.uniformity(Z, t=0.0), "t is 0.0"),
         (lambda: measures.tolerance(Z, Y[:3]), r"y is \(3,\), but 4 rows have \(4,\)"),
-        (lambda: measures.tolerance(Z, Y + 0.5), r"y: labels hold \d\.5, but classes are whole numbers"),
+        (lambda: measures.tolerance(Z, Y + 0.5), r"y: labels hold \d\.5, but must be classes"),
         (lambda: measures.effective_rank(torch.ones(3)), r"z is \(3,\)"),
         (lambda: measures.effective_rank(BROKEN), "row 1 holds NaN"),
         (lambda: measures.rankme(0 * Z), "every row of z is zero"),

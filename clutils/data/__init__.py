@@ -3,10 +3,9 @@
 `vector_set`, `graph_set` and `sentence_set` make such a set of what a reader has.
 """
 
-import operator
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from clutils.data import (
     digits,
@@ -34,7 +33,7 @@ from clutils.data.sets import (
     whole_number,
 )
 from clutils.data.tables import vector_set
-from clutils.settings import did_you_mean
+from clutils.settings import did_you_mean, within
 
 __all__ = [
     "KINDS",
@@ -104,7 +103,7 @@ _SPLITS = {
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
     "vectors:digits": tuple(digits.COUNTS),
-    **{f"vectors:{name}": vectors.SPLITS for name in (*vectors.INSIDE, *vectors.SETS)},
+    **{f"vectors:{name}": vectors.SPLITS for name in vectors.SETS},
     "sentences:topics": sentences.SPLITS,
     **graphs.SPLITS,
 }
@@ -141,8 +140,9 @@ def load(
     Raises `ValueError` for a name, split, limit or size that can't be; `Unavailable`, a FileNotFoundError, in
     one line with what to do, where the data isn't there and can't be fetched.
     """
-    limit, size = _whole("limit", limit, 1), _whole("size", size, 4)
-    seed = cast(int, _whole("seed", seed, 0))
+    within("data.load", "limit", limit, 1, whole=True, also=(None,))
+    within("data.load", "size", size, 4, whole=True, also=(None,))
+    within("data.load", "seed", seed, 0, 2**63 - 1, whole=True)
     name = f"folder:{name}" if isinstance(name, os.PathLike) else name
     name, fallback = full_name(name), full_name(fallback)
     for what, given in (("data.load", name), ("data.load: fallback", fallback)):
@@ -152,8 +152,6 @@ def load(
             raise ValueError(f"{what}: name is {given!r}, but must be one of {', '.join(NAMES)}")
         if _plain(given) not in _SPLITS and not given.startswith(OWN):
             hint = did_you_mean(given, NAMES, listed=True)
-            if given.startswith("array:"):
-                hint = f"; did you mean 'vectors:{given}'?"
             if given.startswith("graphs:file:"):
                 hint = "; commit 8e5a616 reads such a file. data.graph_set takes networkx graphs"
             raise ValueError(f"{what}: no data called {given!r}{hint}")
@@ -208,7 +206,7 @@ def _load(
     if name.startswith("sentences:file:"):
         return sentences.read(name.removeprefix("sentences:file:"), split, limit)
     if name.startswith("sentences:topics"):
-        length = asked(name, ("length",))[1].get("length", str(sentences.LENGTH))
+        length = asked(name, ("length",))[1].get("length", sentences.LENGTH)
         return sentences.topics(split, limit, whole_number("sentences:topics", "length", length))
     if name.startswith("vectors:array:"):
         return tables.read(name.removeprefix("vectors:array:"), split, limit)
@@ -236,13 +234,3 @@ def full_name(name: Any) -> Any:
 def _plain(name: str) -> str:
     """A name without what may stand behind it."""
     return asked(name, ("length",))[0] if name.startswith("sentences:topics?") else name
-
-
-def _whole(what: str, value: int | None, least: int) -> int | None:
-    try:
-        whole = None if value is None else operator.index(value)
-    except TypeError:
-        whole = least - 1
-    if whole is not None and whole < least:
-        raise ValueError(f"data.load: {what} is {value!r}; a whole number of at least {least} is needed")
-    return whole

@@ -1,7 +1,6 @@
 """Digits: the 1,797 handwritten 8x8 images inside scikit-learn, nothing to download."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,28 +17,24 @@ def images(split: str = "train", limit: int | None = None) -> ImageSet:
     The split is fixed: of every class, each fourth image in scikit-learn's order is a test image.
     The same 13 people wrote both parts, so the test asks for new digits by known hands.
     """
-    values, rest = _part(split, limit)
-    stretched = np.rint(values * (255 / 16)).astype(np.uint8)
-    return ImageSet(images=torch.from_numpy(stretched.reshape(-1, 1, 8, 8)), masks=None, **rest)
+    found = vectors(split, limit)
+    stretched = (255 * found.vectors).round().to(torch.uint8).reshape(-1, 1, 8, 8)
+    return ImageSet(stretched, found.labels, CLASS_NAMES, None, found.source)
 
 
 def vectors(split: str = "train", limit: int | None = None) -> VectorSet:
     """The same digits, the same split, as 64 numbers from 0 to 1: (N, 64) float32."""
-    values, rest = _part(split, limit)
-    return VectorSet(vectors=torch.from_numpy((values / 16).astype(np.float32)), **rest)
-
-
-def _part(split: str, limit: int | None) -> tuple[np.ndarray, dict[str, Any]]:
     values, labels = _all()
     is_test = np.zeros(len(labels), bool)
     for digit in range(10):
         is_test[np.flatnonzero(labels == digit)[3::4]] = True
     wanted = np.flatnonzero(is_test == (split == "test"))[:limit]
-    return values[wanted], {
-        "labels": torch.from_numpy(labels[wanted].astype(np.int64)),
-        "class_names": CLASS_NAMES,
-        "source": f"{len(wanted):,} of scikit-learn's 1,797 handwritten digits, 8x8 (real; split {split})",
-    }
+    return VectorSet(
+        vectors=torch.from_numpy((values[wanted] / 16).astype(np.float32)),
+        labels=torch.from_numpy(labels[wanted].astype(np.int64)),
+        class_names=CLASS_NAMES,
+        source=f"{len(wanted):,} of scikit-learn's 1,797 handwritten digits, 8x8 (real; split {split})",
+    )
 
 
 @cache

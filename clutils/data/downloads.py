@@ -6,13 +6,10 @@ import socket
 import tarfile
 import urllib.error
 import urllib.request
-import zlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
 from pathlib import Path
-from tarfile import TarError
-from zipfile import BadZipFile
 
 from tqdm import tqdm
 
@@ -27,23 +24,18 @@ SWITCHED_OFF = "downloading is switched off by download=False"
 def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
     """Raise `Unavailable`, in one line with what to do, where what stands inside fails to get the data.
 
-    Sockets give up after PATIENCE seconds inside: neither torchvision nor scikit-learn sets a limit.
+    Sockets give up after PATIENCE seconds inside: neither torchvision nor scikit-learn sets a limit. Warnings
+    are not shown: of tarfile, NumPy and torch.jit, and of each new try, whose last failure says it all.
     """
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(PATIENCE)
     try:
-        yield
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        EOFError,
-        HTTPException,
-        TarError,
-        BadZipFile,
-        KeyError,
-        zlib.error,
-    ) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except MemoryError:
+        raise
+    except Exception as error:  # a server, or a damaged file, makes the libraries raise nearly anything
         lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
         said = f"no network: {getattr(error, 'reason', error)}" if lost else str(error)
         reason = " ".join(said.split()) or type(error).__name__

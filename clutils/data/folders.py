@@ -122,7 +122,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
 
     note, shape = "", (size or 0, size or 0)
     if size is None:
-        shapes = dict(_each(path, "measuring", files, lambda at: (files[at], _shape(files[at])), tell=False))
+        shapes = dict(_each(path, "measuring", files, lambda file: (file, _shape(file)), tell=False))
         shape = next(iter(shapes.values()), shape)
         if len(set(shapes.values())) > 1:
             size, odd = _common_side(path, shapes)
@@ -131,37 +131,37 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
             if odd:
                 high, wide = shapes[odd[0]]
-                more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-                notes.append(
-                    f"far smaller, and enlarged: {os.path.relpath(odd[0], base)} ({wide}x{high}){more}"
-                )
+                notes.append(f"far smaller, and enlarged: {_first(odd, base, f' ({wide}x{high})')}")
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
-    cut, taken, broken, seen = len(files) < len(names), names[:limit], dict[int, str](), set(labels)
+    broken, seen = list[str](), set(labels)
     images, inside, depth = _decode(path, files, masks, size, shape, layout.top, broken)
-    if broken:
-        kept = [at for at in range(len(files)) if at not in broken]
-        images, inside = images[kept], None if inside is None else inside[kept]
-        taken, labels = [taken[at] for at in kept], [labels[at] for at in kept]
-        first = os.path.relpath(broken[min(broken)], base)
-        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-        notes.append(f"{len(broken)} that can't be read left out: {first}{more}")
-
-    count = f"{len(taken):,} of {len(names):,}" if cut else f"{len(taken):,}"
-    count += " images" if len(names) > 1 else " image"
-    left = [name for c, name in enumerate(class_names) if c not in seen - set(labels)]
-    number, known = len(left), f" ({shortlist(left)})"
-    classes = f" in {number} class{'es' if number > 1 else ''}{known}" if max(labels) >= 0 else ""
-    which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
-    return ImageSet(
+    whole = ImageSet(
         images=torch.from_numpy(images),
         labels=torch.tensor(labels, dtype=torch.int64),
         class_names=class_names,
         masks=None if inside is None else torch.from_numpy(inside),
-        source=f"{count}{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
-        + "".join(f"; {each}" for each in (*notes, *depth)),
-        files=tuple(taken),
+        source="",
+        files=tuple(names[:limit]),
     )
+    found = whole.subset([at for at, file in enumerate(files) if file not in broken]) if broken else whole
+    if broken:
+        notes.append(f"{len(broken)} that can't be read left out: {_first(broken, base)}")
+    cut, kept = len(files) < len(names), set(found.labels.tolist())
+    count = f"{len(found):,} of {len(names):,}" if cut else f"{len(found):,}"
+    left = [name for c, name in enumerate(class_names) if c not in seen - kept]
+    classes = f" in {len(left)} classes ({shortlist(left)})" if max(kept) >= 0 else ""
+    which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
+    found.source = f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}" + "".join(
+        f"; {each}" for each in (*notes, *depth)
+    )
+    return found
+
+
+def _first(files: list[str], base: Path, said: str = "") -> str:
+    """The first of these files, what is said of it, and how many more there are."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{os.path.relpath(files[0], base)}{said}{more}"
 
 
 # Which files there are
@@ -297,9 +297,8 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
     masks = (top if layout.split else base.parent) / "masks"
     if not masks.is_dir() or masks == base:
         return None
-    start = len(os.path.join(masks, ""))
-    known = {os.path.splitext(name[start:])[0]: name[start:] for name in _images(masks / below)}
-    found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
+    known = {os.path.splitext(mask)[0]: mask for mask in _images(masks / below)}
+    found = [known.get(os.path.splitext(os.path.join(masks, below, name))[0]) for name in names]
     missing = found.count(None)
     if missing == len(found):
         return None
@@ -308,7 +307,7 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
             f"folder:{layout.top}: {masks} has no mask for {missing} of {len(names)} images, first "
             f"{names[found.index(None)]}; add what is missing or move the masks away"
         )
-    return [os.path.join(masks, name) for name in found if name]
+    return [mask for mask in found if mask]
 
 
 def _filled(folder: Path) -> list[str]:
@@ -443,11 +442,11 @@ def _decode(
     size: int | None,
     shape: tuple[int, int],
     top: Path,
-    broken: dict[int, str],
+    broken: list[str],
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Images (N, 3, *shape), masks (N, *shape), and what is to say of files of 16 bits.
 
-    top: the folder of all splits, which are read alike; broken: gets damaged files by their numbers.
+    top: the folder of all splits, which are read alike; broken: gets damaged files.
     """
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
@@ -457,89 +456,76 @@ def _decode(
         )
     images = np.empty((len(files), 3, *shape), np.uint8)
     inside = np.empty((len(files), *shape), bool) if masks else None
-
-    largest: dict[int, int] = {}  # value of each image of 16 bits
-    upper: dict[int, int] = {}  # the same of those whose upper 8 bits alone can be read
-
-    def place(at: int) -> None:
-        images[at], most, halved = _read_image(files[at], size)
-        if most is not None:
-            largest[at] = most
-        if halved:
-            upper[at] = int(images[at].max())
-        if masks and inside is not None:
-            inside[at] = _mask(masks[at], files[at], size)
-
-    _each(path, "reading", files, place, broken=broken)
-    if upper and (brightest := max(upper.values())) < DARK:
-        raise ValueError(
-            f"folder:{path}: {len(upper):,} images have 16 bits a colour, of which the upper 8 are read, and "
-            f"these are nearly black: the largest is {brightest} of 255. Save them as images of 8 bits"
-        )
-    if not largest:
-        return images, inside, []
-    most = max(largest.values())
-    if most < 1 << DEPTHS[-1]:
+    most = max(_each(path, "measuring", files, _deepest, tell=False), default=0)
+    if 0 < most < 1 << DEPTHS[-1]:
         others = sorted({file for name in _filled(top) for file in _images(top / name)} - set(files))
         others = others[:: len(others) // SOME + 1]
-        most = max([most, *_each(path, "measuring", others, lambda at: _deepest(others[at]), tell=False)])
-    bits = next((bits for bits in DEPTHS if most < 1 << bits), 16)
-    if bits == 16:
-        return images, inside, []
-    deep = [at for at in range(len(files)) if at in largest]
+        most = max([most, *_each(path, "measuring", others, _deepest, tell=False)])
+    bits = next((bits for bits in DEPTHS if 0 < most < 1 << bits), 16)
+    number = {file: at for at, file in enumerate(files)}
+    upper: list[int] = []  # the largest value of each image whose upper 8 bits alone can be read
 
-    def lighten(at: int) -> None:
-        images[deep[at]] = _read_image(files[deep[at]], size, (1 << bits) - 1)[0]
+    def place(file: str) -> None:
+        at = number[file]
+        images[at], halved = _read_image(file, size, (1 << bits) - 1)
+        if halved:
+            upper.append(int(images[at].max()))
+        if masks and inside is not None:
+            inside[at] = _mask(masks[at], file, size)
 
-    _each(path, "reading", [files[at] for at in deep], lighten)
+    _each(path, "reading", files, place, broken=broken)
+    if upper and max(upper) < DARK:
+        raise ValueError(
+            f"folder:{path}: {len(upper):,} images have 16 bits a colour, of which the upper 8 are read, and "
+            f"these are nearly black: the largest is {max(upper)} of 255. Save them as images of 8 bits"
+        )
     said = f"the largest value of its 16-bit files is {most:,} of 65,535, so they are read as {bits} bits"
-    return images, inside, [said]
+    return images, inside, [said] if bits < 16 else []
 
 
 def _each(
     path: str,
     doing: str,
     files: list[str],
-    do: Callable[[int], Any],
+    do: Callable[[str], Any],
     tell: bool = True,
-    broken: dict[int, str] | None = None,
+    broken: list[str] | None = None,
 ) -> list[Any]:
-    """`do` every index, on a few threads; all failures together are one ValueError, or left out.
+    """`do` every file, on a few threads; all failures together are one ValueError, or left out.
 
-    broken: gets damaged files, number -> name, where they are few and nothing else failed.
+    broken: gets damaged files, where they are few and nothing else failed.
     """
-    failures, refused = dict[int, str](), False
+    failures, refused = dict[str, str](), False
 
-    def one(at: int) -> Any:
+    def one(file: str) -> Any:
         nonlocal refused
         try:
-            return do(at)
+            return do(file)
         except MemoryError:
             raise
         except UnidentifiedImageError:
-            failures[at] = f"{files[at]} (no image is in it, whatever its name says)"
-        except Image.DecompressionBombError as error:
-            refused = True
-            failures[at] = f"{files[at]} ({error} Scale it down)"
+            failures[file] = "no image is in it, whatever its name says"
         except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
             # a disk that fails, or an image that is sound and too large, is no damaged file
-            refused |= isinstance(error, ValueError) or getattr(error, "errno", None) is not None
-            failures[at] = f"{files[at]} ({error or type(error).__name__})"
+            large = isinstance(error, Image.DecompressionBombError)
+            refused |= large or isinstance(error, ValueError) or getattr(error, "errno", None) is not None
+            failures[file] = f"{error or type(error).__name__}{' Scale it down' * large}"
 
     with warnings.catch_warnings(), ThreadPool(min(8, os.cpu_count() or 1)) as pool:
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # of sound scans
-        done = pool.imap(one, range(len(files)), chunksize=64)
+        done = pool.imap(one, files, chunksize=64)
         found = list(tqdm(done, total=len(files), desc=f"{doing} images", delay=2))
+    failed = [file for file in files if file in failures]
     if broken is not None and not refused and len(failures) <= BROKEN * len(files):
-        broken |= {at: files[at] for at in failures}
+        broken += failed
     elif failures and tell:
-        named = [failures[at] for at in sorted(failures)[:NAMED]]
+        named = [f"{file} ({failures[file]})" for file in failed[:NAMED]]
         more = f" and {len(failures) - NAMED} more" if len(failures) > NAMED else ""
         raise ValueError(
             f"folder:{path}: {len(failures)} of {len(files)} images can't be read: {', '.join(named)}{more}; "
             "repair, convert or move them away"
         )
-    return [each for at, each in enumerate(found) if at not in failures]
+    return [each for file, each in zip(files, found, strict=True) if file not in failures]
 
 
 @contextlib.contextmanager
@@ -564,10 +550,10 @@ def _deepest(file: str) -> int:
         return int(np.asarray(image).max()) if image.mode.startswith("I") else 0
 
 
-def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.ndarray, int | None, bool]:
-    """One image as uint8 (3, H, W), the largest value in it where it has 16 bits, and whether it was halved.
+def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.ndarray, bool]:
+    """One image as uint8 (3, H, W), and whether it was halved: 16-bit colours are read as their upper 8 bits.
 
-    white: of grey images of 16 bits; halved: of colours of 16 bits Pillow reads the upper 8.
+    white: of grey images of 16 bits.
     """
     with _image_in(file) as image:
         halved = not image.mode.startswith("I") and any(";16" in str(tile[3]) for tile in image.tile)
@@ -575,12 +561,12 @@ def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.nda
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
         upright: Image.Image = image
         ImageOps.exif_transpose(upright, in_place=True)  # without a copy where it stands upright
-        upright, most = _eight_bits(upright, white)
+        upright = _eight_bits(upright, white)
         if size is not None and math.prod(upright.size) > LARGE:  # no second one in full size
             upright = upright if upright.mode in ("L", "RGB", "RGBA", "LA") else upright.convert("RGBA")
             upright = upright.reduce(max(1, min(upright.size) // (4 * size)))
         cut = _cut(_rgb(upright), size, Image.Resampling.BICUBIC)
-        return np.asarray(cut).transpose(2, 0, 1), most, halved
+        return np.asarray(cut).transpose(2, 0, 1), halved
 
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:
@@ -604,17 +590,17 @@ def _cut(image: Image.Image, size: int | None, resampling: Image.Resampling) -> 
     return ImageOps.fit(image, (size, size), resampling)
 
 
-def _eight_bits(image: Image.Image, white: int) -> tuple[Image.Image, int | None]:
-    """The image with 8 bits a pixel, and its largest value where it had 16: `white` becomes 255."""
+def _eight_bits(image: Image.Image, white: int) -> Image.Image:
+    """The image with 8 bits a pixel; of 16, `white` becomes 255."""
     if image.mode != "F" and not image.mode.startswith("I"):
-        return image, None
+        return image
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise ValueError(f"its values ({image.mode}) are not 8 or 16 bits")
     grey = np.empty(values.shape, np.uint8)
     for row, found in zip(grey, values, strict=True):  # row by row: a scan as float64 has gigabytes
         row[:] = np.rint(found * (255 / white))
-    return Image.fromarray(grey), int(values.max())
+    return Image.fromarray(grey)
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import pickletools
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Graph = tuple[Tensor, Tensor]  # attributes (n, F), adjacency (n, n)
-TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> how many graphs, and their classes
-    "mutag": (188, ("not mutagenic", "mutagenic")),
-    "proteins": (1113, ("enzyme", "not an enzyme")),
+TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> classes
+    "mutag": ("not mutagenic", "mutagenic"),
+    "proteins": ("enzyme", "not an enzyme"),
 }
 TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
 TU_PARTS = ("A", "graph_indicator", "graph_labels", "node_labels")
@@ -113,17 +112,12 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
     elif name.startswith("nodes:"):
         found = network(own)
     else:
-        whole = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
-        found = _part(whole, split)
+        found = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
+        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(SEED))
+        tested = max(1, round(TEST * len(found)))
+        parts = {"test": order[:tested], "train": order[tested:], "all": torch.arange(len(found))}
+        found = found.subset(parts[split])
     return found.subset(slice(limit))
-
-
-def _part(whole: GraphSet, split: str) -> GraphSet:
-    if split == "all":
-        return whole
-    order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
-    tested = max(1, round(TEST * len(whole)))
-    return whole.subset(order[:tested] if split == "test" else order[tested:])
 
 
 # ---- inside networkx ---------------------------------------------------------------------------------------
@@ -146,24 +140,20 @@ def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:
     return torch.from_numpy(found)
 
 
-def invariants() -> dict[str, tuple[Callable[[nx.Graph], bool], tuple[str, str]]]:
-    """Exact properties of a graph: name -> what computes it, and what no and yes are called."""
+def atlas(invariant: str) -> GraphSet:
+    """All 1,252 graphs of one to seven nodes (Read & Wilson, "An atlas of graphs"), without attributes.
+
+    Every node's one attribute is 1. invariant: an exact property, the class; see below.
+    """
     import networkx as nx
 
-    return {
+    invariants: dict[str, tuple[Callable[[nx.Graph], bool], tuple[str, str]]] = {
         "connected": (nx.is_connected, ("in pieces", "connected")),
         "bipartite": (nx.is_bipartite, ("an odd cycle", "bipartite")),
         "triangles": (lambda graph: any(nx.triangles(graph).values()), ("no triangle", "a triangle")),
         "planar": (lambda graph: nx.check_planarity(graph)[0], ("not planar", "planar")),
     }
-
-
-def atlas(invariant: str) -> GraphSet:
-    """All 1,252 graphs of one to seven nodes (Read & Wilson, "An atlas of graphs"), without attributes.
-
-    Every node's one attribute is 1. labels: an exact invariant, one of `invariants`.
-    """
-    holds, class_names = invariants()[invariant]
+    holds, class_names = invariants[invariant]
     graphs, packed_graphs = atlas_graphs()
     labels = torch.tensor([int(holds(graph)) for graph in graphs])
     source = f"the atlas of 1,252 graphs of one to seven nodes; the class is exact: {class_names[1]} or not"
@@ -273,7 +263,7 @@ def blocks(
 
 def _collected(name: str, root: Path, download: bool) -> GraphSet:
     """A set of `TU`, as `torch_geometric.datasets.TUDataset` reads it: graphs of at most `MOST_NODES`."""
-    own, (_, class_names) = name.upper(), TU[name]
+    own = name.upper()
     files = {f"{own}_{part}.txt": f"{own}/{own}_{part}.txt" for part in TU_PARTS}
     with _read(f"graphs:{name}", "TUDataset", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as found:
         fitting = [one for one in found if len(one.x) <= MOST_NODES]
@@ -281,7 +271,7 @@ def _collected(name: str, root: Path, download: bool) -> GraphSet:
         labels = torch.tensor([int(one.y) for one in fitting])
         some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(found) else ""
         source = f"{own}: {len(fitting):,} of {len(found):,} graphs{some} (real)"
-        return GraphSet(graphs, labels, class_names, source)
+        return GraphSet(graphs, labels, TU[name], source)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
@@ -313,8 +303,7 @@ def _read(
     """
     place = root / "graphs" / called / "raw"
     to_do = f"copy {next(iter(files))} and the files beside it into {place.relative_to(root)}/ of it"
-    with explained(name, root, to_do), warnings.catch_warnings(), TemporaryDirectory() as copied:
-        warnings.simplefilter("ignore")  # of PyTorch Geometric, about torch.jit
+    with explained(name, root, to_do), TemporaryDirectory() as copied:
         try:
             from torch_geometric import datasets
         except ImportError as error:
@@ -323,12 +312,9 @@ def _read(
         missing = {file: source for file, source in files.items() if not (place / file).is_file()}
         if missing and not download:
             raise ValueError(SWITCHED_OFF)
-        if missing and archive:
-            with zipfile.ZipFile(io.BytesIO(fetched(archive))) as opened:
-                for file, source in missing.items():
-                    write_atomically(place / file, opened.read(source))
-        for file, source in ({} if archive else missing).items():
-            write_atomically(place / file, fetched(source))
+        read = zipfile.ZipFile(io.BytesIO(fetched(archive))).read if missing and archive else fetched
+        for file, source in missing.items():
+            write_atomically(place / file, read(source))
         raw = Path(copied) / called / "raw"
         raw.mkdir(parents=True)
         for file in files:

@@ -47,22 +47,18 @@ def said(name: str) -> str:
     return "images" if name == "pictures" else name
 
 
-_FLOATING = {kind.ndim: kind for kind in reversed(KINDS) if kind.dtype != torch.int64}
-
-
 def kind_of(inputs: Tensor, called: str = "data") -> Kind:
     """The kind of these samples; images may be floating, in [0, 1], too. One graph alone is its nodes.
 
     called: what an error calls them. Raises ValueError, listing the kinds, on any other tensor.
     """
-    if inputs.ndim != 3:
-        for kind in KINDS:
-            if (inputs.dtype, inputs.ndim) == (kind.dtype, kind.ndim):
-                return kind
-        if inputs.is_floating_point() and inputs.ndim in _FLOATING:
-            return _FLOATING[inputs.ndim]
-    elif inputs.is_floating_point() and width(inputs) > 0:
+    floating = inputs.is_floating_point()
+    if inputs.ndim == 3 and floating and width(inputs) > 0:
         return kind_called("nodes:" if len(inputs) == 1 else "graphs:")
+    for kind in KINDS:
+        alike = inputs.dtype == kind.dtype or (floating and kind.dtype != torch.int64)
+        if inputs.ndim == kind.ndim != 3 and alike:
+            return kind
     known = ", ".join(f"{kind} {str(kind.dtype).removeprefix('torch.')} {kind.shape}" for kind in KINDS)
     raise ValueError(f"{called} is {tuple(inputs.shape)} {inputs.dtype}, but must be {known}")
 

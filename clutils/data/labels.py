@@ -24,11 +24,13 @@ _SPLIT = re.compile(rf"(?i)((public|private)[ _.-]?)?({'|'.join(SPLITS)})[ _.-]?
 def codes_of(
     name: str, labels: Any, n: int, class_names: Sequence[str] | None, what: str = "vectors"
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels as int64 indices (N,), and the names that they are indices of.
+    """Labels as int64 indices (N,), and the names that they are indices of; -1 for all where there are none.
 
     Below 0, "", None and NaN are no label; but where -1 and 1 are all that there are, these are two classes.
     Raises ValueError where they are not one a sample, or neither whole numbers nor names.
     """
+    if labels is None:
+        return np.full(n, -1), tuple(class_names or ())
     given = as_array(labels)
     if given.shape != (n,):
         mend = "; labels.argmax(axis=1) of one column a class" if given.shape[:1] == (n,) else ""
@@ -41,22 +43,16 @@ def codes_of(
             )
         place = {label: code for code, label in enumerate(names)}
         return np.array([place.get(label, -1) for label in given.tolist()], np.int64), names
-    if given.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: labels are {given.dtype}; whole numbers or names are needed")
-    whole = np.isfinite(given) & (given == np.floor(given))
-    if (wrong := given[~whole & (given == given)]).size:
-        raise ValueError(f"{name}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
-    known = set(given[given == given].tolist())
-    if known == {-1, 1} and (class_names is None or len(class_names) == 2):
-        codes = np.where(given == 1, 1, np.where(given == -1, 0, -1))
-        return codes, SIGNS if class_names is None else tuple(class_names)
-    given = np.where(given == given, given, -1)
-    if class_names is None and given.max(initial=0) >= MOST_CLASSES:
+    codes = _whole(name, given)
+    if set(given[given == given].tolist()) == {-1, 1} and (class_names is None or len(class_names) == 2):
+        gone = given != given
+        return np.where(gone, -1, codes > 0), SIGNS if class_names is None else tuple(class_names)
+    if class_names is None and codes.max(initial=0) >= MOST_CLASSES:
         raise ValueError(
-            f"{name}: labels go up to {given.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "
+            f"{name}: labels go up to {codes.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "
             "to the largest is a class"
         )
-    codes = given.astype(np.int64).clip(min=-1)
+    codes = codes.clip(min=-1)
     numbers = range(int(codes.max(initial=-1)) + 1)
     return codes, tuple(map(str, numbers) if class_names is None else class_names)
 
@@ -89,32 +85,29 @@ def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
     Whole numbers stay as they are, 1.0 is 1; names have one numbering in all parts, in alphabetical order;
     "", None and NaN are -1. Raises ValueError on numbers with a fraction and on other types.
     """
-    arrays = [part if isinstance(part, Tensor) else as_array(part) for part in parts]
-    found = [array for array in arrays if not isinstance(array, Tensor)]
-    names = tuple(sorted({str(name) for array in found if array.dtype.kind == "U" for name in array} - {""}))
-    place = {name: code for code, name in enumerate(names)} | {"": -1}
-    several = []
-    for array in arrays:
-        if isinstance(array, Tensor):
-            given = array.detach().double() if array.is_floating_point() else array.detach()
-        elif array.dtype.kind == "U":
-            given = torch.tensor([place[name] for name in array.tolist()])
-        elif array.dtype.kind in "biuf":
-            given = torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
-        else:
-            raise ValueError(f"{who}: labels are {array.dtype}; whole numbers or names are needed")
-        if given.is_floating_point():
-            given = torch.where(given.isnan(), -1, given)
-            if len(wrong := given[given != given.floor()]):
-                raise ValueError(
-                    f"{who}: labels hold {float(wrong[0]):g}, but classes are whole numbers or names"
-                )
-        several.append(given.long())
-    if (names and any(array.dtype.kind != "U" for array in found if len(array))) or (
-        names and len(found) < len(arrays)
-    ):
+    arrays = [as_array(part) for part in parts]
+    arrays = [array if array.dtype.kind == "U" else _whole(who, array) for array in arrays]
+    found = {str(name) for array in arrays if array.dtype.kind == "U" for name in array.flat}
+    names = sorted(found - {""})
+    if names and any(array.size and array.dtype.kind != "U" for array in arrays):
         raise ValueError(f"{who}: some labels are names, as {names[0]!r}, others are numbers: give one kind")
-    return several, names
+    codes = (
+        np.where(array == "", -1, np.searchsorted(np.array(names, str), array)) if found else array
+        for array in arrays
+    )
+    return [torch.from_numpy(np.asarray(each, np.int64)) for each in codes], tuple(names)
+
+
+def _whole(who: str, given: np.ndarray) -> np.ndarray:
+    """Whole numbers as int64, -1 for NaN. Raises ValueError on fractions and on what is no number."""
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{who}: labels are {given.dtype}; whole numbers or names are needed")
+    if given.dtype.kind == "f":
+        whole = np.isfinite(given) & (given == np.floor(given))
+        if (wrong := given[~whole & (given == given)]).size:
+            raise ValueError(f"{who}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
+        given = np.where(whole, given, -1)
+    return given.astype(np.int64)
 
 
 def names_of_splits(values: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from clutils.data import tables
 from clutils.data.downloads import human
 from clutils.data.graphs import MOST_NODES, Graph, adjacency_of, packed
 from clutils.data.labels import codes_of
-from clutils.data.sets import GraphSet, asked, own_file, shortlist, text_of, whole_number
+from clutils.data.sets import GraphSet, own_file, shortlist, text_of, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,22 +105,23 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
     Without a table each node is its own attribute, and nobody has a label. All nodes are 'train'. Raises
     `Unavailable` where a file is missing; ValueError, naming line or column, where columns are not clear.
     """
-    path, wanted = asked(path, ("nodes", "label", "most"))
-    name, file = f"nodes:file:{path}", own_file("nodes:file", path, split)
+    import networkx as nx
+
+    name, file, wanted = own_file("nodes:file", path, split, ("nodes", "label", "most"))
     ends, notes = _edges(name, file)
     names = list(dict.fromkeys(node for pair in ends for node in pair))
     attributes: Tensor | None = None
     labels: Any = None
     if "nodes" in wanted:
-        own = own_file("nodes:file", wanted["nodes"], "train")
+        _, own, _ = own_file("nodes:file", wanted["nodes"])
         with_table = f"{name}?nodes={wanted['nodes']}"
         frame = tables.frame_of(f"nodes:file:{own}", own, wanted.get("label"), ids=True)
         frame = frame[[title for title in frame.columns if not tables.NAMELESS.fullmatch(title)]]
         first = frame.columns[0]
-        listed = _plain_numbers(frame.pop(first).map(str.strip)).tolist()
-        if len(set(listed)) < len(listed):
-            twice = next(node for node in listed if listed.count(node) > 1)
-            raise ValueError(f"{name}: {own} has node {twice!r} in two rows")
+        found = _plain_numbers(frame.pop(first).map(str.strip))
+        listed, twice = found.tolist(), found[found.duplicated()]
+        if len(twice):
+            raise ValueError(f"{name}: {own} has node {twice.iloc[0]!r} in two rows")
         if strange := sorted(set(names) - set(listed)):
             holds = f"its first column, {first!r}, holds {shortlist(list(map(repr, listed)))}"
             raise ValueError(
@@ -135,26 +135,22 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
             table = tables.build(with_table, frame, wanted.get("label"))
             values = tables.impute_and_scale(table, np.ones(len(frame), bool), scale=False)
             attributes, labels, notes = torch.from_numpy(values), table.labels, notes + table.notes
-    most = whole_number(name, "most", wanted["most"]) if "most" in wanted else MOST_OF_ONE
-    n, place = len(names), {node: at for at, node in enumerate(names)}
+    most = whole_number(name, "most", wanted.get("most", MOST_OF_ONE))
+    n = len(names)
     if n > most:
         raise ValueError(
             f"{name} has {n:,} nodes, more than {most:,}: {name}?most={n} takes it, and {human(4 * n * n)}"
         )
-    adjacency = torch.zeros(n, n)
-    for a, b in ends:
-        adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
-    edges = int(adjacency.sum()) // 2
+    graph = nx.empty_graph(names)
+    graph.add_edges_from(ends)
+    edges = graph.number_of_edges()
     source = f"{n:,} nodes and {edges:,} edges from the file {file}, one network, nodes as samples"
     notes.insert(0, f"nodes: {shortlist(names)}")
-    graph = torch.eye(n) if attributes is None else attributes, adjacency
-    return _set(name, [graph], labels, None, "; ".join([source, *notes]))
+    return _set(name, [(attributes, adjacency_of(graph))], labels, None, "; ".join([source, *notes]))
 
 
 def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs of names, and what `source` has to say of the file's columns."""
-    import pandas as pd
-
     text = text_of(name, file)
     if file.suffix.lower() in FOREIGN or text.lstrip().startswith(("{", "[", "<", "*", "%%MatrixMarket")):
         mend = "data.graph_set takes one of networkx.node_link_graph, read_graphml, from_scipy_sparse_array"
@@ -163,14 +159,9 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], list[str]]:
     numbers = [number for number, line in enumerate(lines, 1) if line]
     if not numbers:
         raise ValueError(f"{name} names no edge")
-    mark = next((mark for mark in "\t;," if mark in lines[numbers[0] - 1]), r"\s+")
-    try:
-        options: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
-        frame = pd.read_csv(io.StringIO("\n".join(lines)), sep=mark, **options).fillna("")
-    except ValueError as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"{name}: pandas.read_csv: {said}: each line must have as many columns") from error
-    frame = frame.map(str.strip)
+    text = "\n".join(lines)
+    _, mark = tables.delimiter_of(text)
+    frame = tables.texts_of(name, text, sep=mark, header=None, skipinitialspace=True).map(str.strip)
     frame = frame.loc[:, (frame != "").any()]  # a mark at the end of each line
     if len(frame.columns) < 2:
         raise ValueError(f"{name}: line {numbers[0]} is {lines[numbers[0] - 1]!r}, but must name two nodes")
@@ -308,19 +299,16 @@ def _adjacency(who: str, edges: Any, n: int) -> Tensor:
     return adjacency
 
 
-def _array(given: Any) -> Any:
-    return given.detach().cpu().numpy() if isinstance(given, Tensor) else given
-
-
-def _rows(who: str, features: Any, n: int | None) -> Tensor:
+def _rows(who: str, features: Any, n: int) -> Tensor:
     """Attributes (n, F) as float32; of one number a node, F = 1."""
     try:
-        x = torch.from_numpy(np.array(_array(features), np.float32))
+        given = features.detach().cpu().float().numpy() if isinstance(features, Tensor) else features
+        x = torch.from_numpy(np.array(given, np.float32))
     except (TypeError, ValueError) as error:
         raise ValueError(f"graph_set: {who} has attributes that are no numbers: {error}") from error
     x = x[:, None] if x.ndim == 1 else x
-    if x.ndim != 2 or (n is not None and len(x) != n) or not x.isfinite().all():
-        needed = f"{'n' if n is None else n} rows of finite numbers"
+    if x.ndim != 2 or len(x) != n or not x.isfinite().all():
+        needed = f"{n} rows of finite numbers"
         raise ValueError(f"graph_set: {who} has attributes {tuple(x.shape)}, but must have {needed}")
     return x
 
@@ -333,22 +321,15 @@ def _set(
     source: str,
 ) -> GraphSet:
     """Attributes where there are none, and labels as numbers."""
-    with_some = [x is not None for x, _ in graphs]
-    if any(with_some) and not all(with_some):
-        at = with_some.index(False)
-        raise ValueError(f"{who}: graph {at} has no attributes, others have")
-    widths = [0 if x is None else x.shape[1] for x, _ in graphs]
-    if len(set(widths)) > 1:
-        at = next(at for at, width in enumerate(widths) if width != widths[0])
-        raise ValueError(f"{who}: graph {at} has {widths[at]} attributes a node, the first {widths[0]}")
+    widths = [None if x is None else x.shape[1] for x, _ in graphs]
+    for at, width in enumerate(widths):
+        if width != widths[0]:
+            first = f"the first {widths[0] or 'none'}"
+            raise ValueError(f"{who}: graph {at} has {width or 'no'} attributes a node, {first}")
     single = len(graphs) == 1
     full: list[Graph] = [
         ((torch.eye(len(A)) if single else torch.ones(len(A), 1)) if x is None else x, A) for x, A in graphs
     ]
     samples = len(graphs[0][1]) if single else len(graphs)
-    codes, names = torch.full((samples,), -1), tuple(class_names or ())
-    if labels is not None:
-        values = _array(labels)
-        found, names = codes_of(who, values, samples, class_names, "nodes" if single else "graphs")
-        codes = torch.from_numpy(found)
-    return GraphSet(packed(full), codes, names, source)
+    codes, names = codes_of(who, labels, samples, class_names, "nodes" if single else "graphs")
+    return GraphSet(packed(full), torch.from_numpy(codes), names, source)

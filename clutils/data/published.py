@@ -5,7 +5,6 @@ Addresses, checksums and folders are torchvision's, so a directory that torchvis
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,14 +131,12 @@ def _torchvisions(
 ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     from torchvision.datasets.utils import check_integrity, download_and_extract_archive
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tarfile and NumPy, about what torchvision and the files do
-        if not all(published.whole(root).values()):
-            for url, path, md5 in published.archives():
-                if not download and not check_integrity(root / path, md5):
-                    raise ValueError(SWITCHED_OFF)
-                download_and_extract_archive(url, (root / path).parent, filename=Path(path).name, md5=md5)
-        found = published.theirs(root, train=split == "train")
+    if not all(published.whole(root).values()):
+        for url, path, md5 in published.archives():
+            if not download and not check_integrity(root / path, md5):
+                raise ValueError(SWITCHED_OFF)
+            download_and_extract_archive(url, (root / path).parent, filename=Path(path).name, md5=md5)
+    found = published.theirs(root, train=split == "train")
     images = torch.as_tensor(found.data)
     images = images[:, None] if images.dim() == 3 else images.permute(0, 3, 1, 2)
     return images, torch.as_tensor(found.targets), tuple(found.classes)

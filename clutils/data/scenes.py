@@ -41,12 +41,10 @@ def in_chunks(
 
     Every 100 have a generator of their own, made from (seed, split, number of the hundred, *stream).
 
-    Raises ValueError, beginning with `name`, for a size or seed out of range.
+    Raises ValueError, beginning with `name`, for a size out of range.
     """
     if not SIZES[0] <= size <= SIZES[1]:
         raise ValueError(f"{name}: size {size}; {SIZES[0]} to {SIZES[1]} is needed")
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"{name}: seed {seed}; an integer from 0 on is needed")
     images = np.empty((count, 3, size, size), np.uint8)
     masks = np.empty((count, size, size), bool)
     labels = np.empty(count, np.int64)

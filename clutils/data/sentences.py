@@ -6,7 +6,6 @@ some words share a number; of 3,500 different words a third do.
 """
 
 import hashlib
-import io
 import re
 import unicodedata
 import zlib
@@ -22,8 +21,8 @@ import torch
 from torch import Tensor
 
 from clutils.data.labels import codes_of, names_of_splits
-from clutils.data.sets import WORD_RULE, SentenceSet, asked, own_file, text_of, whole_number
-from clutils.data.tables import NAMELESS, delimiter_of
+from clutils.data.sets import WORD_RULE, SentenceSet, own_file, text_of, whole_number
+from clutils.data.tables import NAMELESS, delimiter_of, texts_of
 from clutils.settings import within
 
 BUCKETS = 8192  # numbers of words, with 0 for padding
@@ -88,12 +87,6 @@ def by_rule(of: SentenceSet, rule: int) -> SentenceSet:
     return replace(of, tokens=tokens(of.texts, rule, of.tokens.shape[1]), rule=rule)
 
 
-def cut(texts: Sequence[str], length: int) -> str:
-    """How many of these are cut to that many words, for `source`; "" where none is."""
-    long = sum(len(first_words(text, length + 1)) > length for text in texts)
-    return f"{long:,} are cut to {length} words" if long else ""
-
-
 def sentences(text: str) -> list[str]:
     """A text's sentences of four words or more: paragraphs, cut behind full stops and colons."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text))
@@ -113,11 +106,10 @@ def topics(split: str, limit: int | None, length: int = LENGTH) -> SentenceSet:
     for label in range(len(names)):
         is_test[(labels == label).nonzero()[3::4, 0]] = True
     rows = (is_test == (split == "test")).nonzero()[:, 0][:limit]
-    chosen = [texts[row] for row in rows.tolist()]
+    chosen = tuple(texts[row] for row in rows.tolist())
     what = f"{len(rows):,} sentences of the {len(names)} topics of Python's help"
-    longer = f"; {said}" if (said := cut(chosen, length)) else ""
-    source = f"{what} (real; split {split}; {origin}){longer}"
-    return SentenceSet(tokens(chosen, length=length), labels[rows], names, tuple(chosen), source)
+    notes = [f"{what} (real; split {split}; {origin})"]
+    return _made("sentences:topics", chosen, labels[rows], names, notes, length)
 
 
 def sentence_set(
@@ -161,20 +153,16 @@ def _made(
     notes: list[str],
     length: int,
 ) -> SentenceSet:
-    codes, names = np.full(len(texts), -1), tuple(class_names or ())
-    if labels is not None:
-        codes, names = codes_of(name, labels, len(texts), class_names, "sentences")
+    codes, names = codes_of(name, labels, len(texts), class_names, "sentences")
+    numbers = tokens(texts, length=length)
     if repeated := len(texts) - len(set(texts)):
         notes.append(f"{repeated:,} repeat an earlier one")
-    if longer := cut(texts, length):
-        notes.append(longer)
-    letters, unspaced = (
-        sum(of(text) for text in texts)
-        for of in (lambda text: sum(map(str.isalpha, text)), lambda text: len(UNSPACED.findall(text)))
-    )
-    if 3 * unspaced > letters:
+    if longer := sum(len(first_words(text, length + 1)) > length for text in texts):
+        notes.append(f"{longer:,} are cut to {length} words")
+    letters = "".join(texts)
+    if 3 * len(UNSPACED.findall(letters)) > sum(map(str.isalpha, letters)):
         notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
-    return SentenceSet(tokens(texts, length=length), torch.from_numpy(codes), names, texts, "; ".join(notes))
+    return SentenceSet(numbers, torch.from_numpy(codes), names, texts, "; ".join(notes))
 
 
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
@@ -191,9 +179,8 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, where columns are
     not a sentence and its label, or where labels are numbers with a fraction or names of splits.
     """
-    path, wanted = asked(path, ("text", "label", "length"))
-    name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
-    length = whole_number(name, "length", wanted.pop("length")) if "length" in wanted else LENGTH
+    name, file, wanted = own_file("sentences:file", path, split, ("text", "label", "length"))
+    length = whole_number(name, "length", wanted.pop("length", LENGTH))
     text = text_of(name, file)
     if file.suffix.lower() in (".json", ".jsonl") or text.lstrip().startswith(('{"', "[{", '["')):
         mend = "data.sentence_set(frame['text']) takes a column of pandas.read_json"
@@ -239,17 +226,12 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
 
 def _rows(name: str, file: Path, text: str) -> list[tuple[int, list[str]]]:
     """A file's rows that have a word: the line where each begins, and its fields."""
-    import pandas as pd
-
     if file.suffix.lower() != ".csv":
         rows = [(number, line.rstrip("\t").split("\t")) for number, line in enumerate(text.split("\n"), 1)]
         return [(number, fields) for number, fields in rows if first_words(" ".join(fields), 1)]
-    mark = delimiter_of([line for line in text.split("\n", 50)[:50] if line.strip()][:2])
-    options: Any = {"header": None, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
-    try:
-        frame = pd.read_csv(io.StringIO(text), sep="," if mark == r"\s+" else mark, **options).fillna("")
-    except ValueError as error:
-        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    _, mark = delimiter_of(text)
+    mark = "," if mark == r"\s+" else mark
+    frame = texts_of(name, text, sep=mark, header=None, skip_blank_lines=False)
     found, line = [], 1
     for fields in frame.to_numpy().tolist():
         if first_words(" ".join(fields), 1):

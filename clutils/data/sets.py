@@ -36,7 +36,6 @@ class SampleSet:
 
     _parts: ClassVar[tuple[str, ...]]  # what has a row a sample, the samples first
     _kind: ClassVar[str]
-    _unit: ClassVar[str] = ""
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
@@ -54,9 +53,11 @@ class SampleSet:
 
         A slice stays a view of the same memory; anything else copies.
         """
-        at = _places(indices, len(self), said(self._kind))
-        taken = {part: _at(value, at) for part in self._parts if (value := getattr(self, part)) is not None}
-        return self._fewer(len(taken["labels"]), **taken)
+        at, parts = _places(indices, len(self), said(self._kind)), dict[str, Any]()
+        for part in self._parts:
+            if (value := getattr(self, part)) is not None and len(value) == len(self):
+                parts[part] = _at(value, at)
+        return self._fewer(len(parts["labels"]), **parts)
 
     def mixed(self) -> Self:
         """The samples in an order that mixes the classes, where they are sorted by class; else as they are.
@@ -104,12 +105,9 @@ class SampleSet:
             )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._summary()}; {self.source})"
-
-    def _summary(self) -> str:
-        n, *rest = self.inputs.shape
-        classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
-        return f"{' x '.join([f'{n:,}', *map(str, rest)])}{self._unit}, {classes}"
+        shape = " x ".join(f"{size:,}" for size in self.inputs.shape)
+        masks = ", with masks" if getattr(self, "masks", None) is not None else ""
+        return f"{type(self).__name__}({shape}, {len(self.class_names)} classes{masks}; {self.source})"
 
 
 @dataclass(eq=False, repr=False)
@@ -130,13 +128,7 @@ class ImageSet(SampleSet):
     masks: Tensor | None
     source: str
     files: tuple[str, ...] = ()
-    _parts, _kind = ("images", "labels", "masks"), "pictures"
-
-    def subset(self, indices: Tensor | Sequence[int] | slice) -> Self:
-        """Subset as of every set; the names of the files stay with their images."""
-        taken = super(ImageSet, replace(self, files=())).subset(indices)
-        at = torch.arange(len(self))[_places(indices, len(self))].tolist() if self.files else ()
-        return replace(taken, files=tuple(self.files[k] for k in at))
+    _parts, _kind = ("images", "labels", "masks", "files"), "pictures"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,9 +142,6 @@ class ImageSet(SampleSet):
                 f"ImageSet: masks are {self.masks.dtype} {tuple(self.masks.shape)}; "
                 f"bool {(n, height, width)} is needed, as the images are {tuple(self.images.shape)}"
             )
-
-    def _summary(self) -> str:
-        return super()._summary() + (", with masks" if self.masks is not None else "")
 
     def classes(self, names: Iterable[str]) -> ImageSet:
         """Only the images of these classes, relabelled 0, 1, ... in the order of `names`."""
@@ -210,8 +199,7 @@ class ImageSet(SampleSet):
             images[start : start + 512] = _scaled(self.images[start : start + 512], size).round_()
         masks = None
         if self.masks is not None:
-            pieces = [_scaled(m[:, None], size)[:, 0] >= 0.5 for m in self.masks.split(512)]
-            masks = torch.cat(pieces) if pieces else self.masks.new_empty(0, size, size)
+            masks = torch.cat([_scaled(m[:, None], size)[:, 0] >= 0.5 for m in self.masks.split(512)])
         source = f"{self.source}, scaled from {width}x{height} to {size}x{size}"
         return replace(self, images=images, masks=masks, source=source)
 
@@ -283,10 +271,6 @@ class GraphSet(SampleSet):
         graphs[0, asked, 0] = torch.where(chosen, 1.0, -1.0)
         return self._fewer(int(chosen.sum()), graphs=graphs, labels=self.labels[chosen])
 
-    def _summary(self) -> str:
-        what, places = "nodes" if self.of_nodes else "graphs", self.graphs.shape[1]
-        return f"{len(self):,} {what}, at most {places} nodes a graph, {len(self.class_names)} classes"
-
 
 @dataclass(eq=False, repr=False)
 class SentenceSet(SampleSet):
@@ -299,7 +283,7 @@ class SentenceSet(SampleSet):
     texts: tuple[str, ...]
     source: str
     rule: int = WORD_RULE
-    _parts, _kind, _unit = ("tokens", "labels", "texts"), "sentences", " words"
+    _parts, _kind = ("tokens", "labels", "texts"), "sentences"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,22 +297,16 @@ def check_edges(graphs: Tensor, who: str) -> None:
     adjacency = graphs[..., -graphs.shape[1] :]
     loops = adjacency.diagonal(dim1=1, dim2=2) != 0
     one_way = (adjacency - adjacency.transpose(1, 2)).abs() > 1e-6 * adjacency.abs().amax()
-    for found, what, mend in (
-        (
-            loops,
-            "has loops at {} nodes",
-            "A.fill_diagonal_(0) of the adjacency A takes them out, or networkx.selfloop_edges finds them",
-        ),
-        (
-            one_way,
-            "is directed: {} entries differ from their mirror",
-            "torch.maximum(A, A.T) of the adjacency A makes edges go both ways, or graph.to_undirected()",
-        ),
+    without = "A.fill_diagonal_(0) of the adjacency A takes them out, or networkx.selfloop_edges finds them"
+    both = "torch.maximum(A, A.T) of the adjacency A makes edges go both ways, or graph.to_undirected()"
+    for found, what in (
+        (loops, f"has loops at {{}} nodes; {without}"),
+        (one_way, f"is directed: {{}} entries differ from their mirror; {both}"),
     ):
         if found.any():
             at = int(found.flatten(1).any(dim=1).nonzero()[0])
             name = f"graph {at} of {len(graphs):,}" if len(graphs) > 1 else "the graph"
-            raise ValueError(f"{who}: {name} {what.format(int(found[at].sum()))}; {mend}")
+            raise ValueError(f"{who}: {name} {what.format(int(found[at].sum()))}")
 
 
 def shortlist(names: Sequence[str], most: int = 5) -> str:
@@ -354,14 +332,13 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int, what: str = "sample
     if isinstance(indices, slice):
         return indices
     at = torch.as_tensor(indices)
-    if at.dim() != 1:
-        raise ValueError(f"subset: indices have shape {tuple(at.shape)}; one row of them is needed")
+    if at.dim() != 1 or (len(at) and at.is_floating_point()):
+        needed = "one row of integers or booleans is needed"
+        raise ValueError(f"subset: indices are {at.dtype} {tuple(at.shape)}; {needed}")
     if at.dtype == torch.bool:
         if len(at) != n:
             raise ValueError(f"subset: {len(at)} booleans for {n} {what}")
         return at
-    if len(at) and at.is_floating_point():
-        raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
     at = at.long()  # of a small unsigned type -n would be another number
     if len(at) and (at.min() < -n or at.max() >= n):
         raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} {what}")
@@ -383,18 +360,22 @@ def asked(name: str, known: Sequence[str] = WORDS) -> tuple[str, dict[str, str]]
     return path, found
 
 
-def whole_number(name: str, word: str, value: str, least: int = 1) -> int:
+def whole_number(name: str, word: str, value: str | int) -> int:
     """A number behind a path. Raises ValueError, quoting it, for anything else."""
-    if not value.isdecimal() or int(value) < least:
-        raise ValueError(f"{name}: {word} is {value!r}, but must be a whole number from {least} on")
+    if not str(value).isdecimal() or int(value) < 1:
+        raise ValueError(f"{name}: {word} is {value!r}, but must be a whole number from 1 on")
     return int(value)
 
 
-def own_file(kind: str, path: str, split: str) -> Path:
-    """The reader's file of the data 'KIND:PATH', all of it 'train'; kind: 'vectors:array', say.
+def own_file(
+    kind: str, path: str, split: str = "train", known: Sequence[str] = ()
+) -> tuple[str, Path, dict[str, str]]:
+    """The reader's file of the data 'KIND:PATH', all of it 'train', as in 'sentences:file:PATH?length=64'.
 
-    Raises `Unavailable` where there is no such file, ValueError for another split.
+    Gives the name without what stands behind the path, the file, and that (see `asked`). Raises
+    `Unavailable` where there is no such file, ValueError for another split.
     """
+    path, wanted = asked(path, known) if known else (path, {})
     name, file = f"{kind}:{path}", Path(path).expanduser()
     if not path:
         raise Unavailable(f"{name} names no file; {name}PATH does")
@@ -403,7 +384,7 @@ def own_file(kind: str, path: str, split: str) -> Path:
         raise Unavailable(f"{name}: {file.absolute()} is {what} (relative paths start in {Path.cwd()})")
     if split != "train":
         raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
-    return file
+    return name, file, wanted
 
 
 def text_of(name: str, file: Path) -> str:

@@ -7,11 +7,12 @@ together (`views.vectors.Corruption`). Splits and scaling are scikit-learn's.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.labels import SIGNS, as_array, codes_of, names_of_splits
-from clutils.data.sets import VectorSet, asked, own_file, shortlist, text_of
+from clutils.data.sets import VectorSet, own_file, shortlist, text_of
 from clutils.files import demand_one_reading
 from clutils.settings import did_you_mean, one_of, within
 
@@ -118,14 +119,12 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
 
     Raises `Unavailable` where there is no such file; ValueError for what is in it, naming the column.
     """
-    path, wanted = asked(path, ("label", "test", "decimal"))
-    name, label = f"vectors:array:{path}", wanted.get("label")
+    name, file, wanted = own_file("vectors:array", path, known=("label", "test", "decimal"))
     try:
         test = float(wanted["test"]) if "test" in wanted else None
     except ValueError as error:
         raise ValueError(f"{name}: test is {wanted['test']!r}, but must be a share, as 0.25") from error
-    file = own_file("vectors:array", path, "train")
-    suffix = file.suffix.lower()
+    suffix, label = file.suffix.lower(), wanted.get("label")
     if suffix not in SUFFIXES:
         others = "data.vector_set takes a DataFrame, as of pandas.read_parquet or pandas.read_excel"
         raise ValueError(
@@ -151,20 +150,15 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
     import pandas as pd
 
     text = text_of(name, file)
-    first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
-    mark = delimiter_of(first)
+    first, mark = delimiter_of(text)
     rows = [line.split() for line in first] if mark == r"\s+" else fields(first, mark)
     named = bool(rows) and _is_heading(name, rows, label)
     # without index_col pandas would take the first field of longer lines as the row's name
     options: dict[str, Any] = {"sep": mark, "header": 0 if named else None, "index_col": False}
     options |= {"skipinitialspace": True, "low_memory": False}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            texts = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, **options).fillna("")
-            frame = pd.read_csv(io.StringIO(text), na_values=["?"], decimal=decimal, **options)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, OverflowError) as error:
-        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+    texts = texts_of(name, text, **options)
+    with _quoted(name):
+        frame = pd.read_csv(io.StringIO(text), na_values=["?"], decimal=decimal, **options)
     shown = [str(title) if named else str(title + 1) for title in frame.columns]
     frame = frame.set_axis(shown, axis=1)
     kept = [at for at in (label_column(name, shown, label),) if at is not None]
@@ -187,13 +181,35 @@ def frame_of(name: str, file: Path, label: str | None = None, decimal: str = "."
     return frame.reset_index(drop=True)
 
 
-def delimiter_of(first: Sequence[str]) -> str:
-    """The mark that parts columns: the first two lines have equally many by it, more than one; or blanks."""
+def texts_of(name: str, text: str, **options: Any) -> pd.DataFrame:
+    """A text's columns by `pandas.read_csv`, each cell as text. Raises ValueError, quoting pandas."""
+    import pandas as pd
+
+    with _quoted(name):
+        return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, **options).fillna("")
+
+
+@contextlib.contextmanager
+def _quoted(name: str) -> Iterator[None]:
+    """Context manager: errors and warnings of pandas' parser are ValueErrors that quote it."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield
+    except (ValueError, pd.errors.ParserWarning, OverflowError) as error:
+        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+
+
+def delimiter_of(text: str) -> tuple[list[str], str]:
+    """The first two lines, and the mark that parts columns: both have equally many by it; or blanks."""
+    first = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
     for mark in "\t;,":
         widths = set(map(len, fields(first, mark)))
         if len(widths) == 1 and widths != {1}:
-            return mark
-    return next((mark for mark in ",;\t" if first and mark in first[0]), r"\s+")
+            return first, mark
+    return first, next((mark for mark in ",;\t" if first and mark in first[0]), r"\s+")
 
 
 def fields(lines: Sequence[str], mark: str) -> list[list[str]]:
@@ -213,6 +229,8 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
     Raises ValueError, naming the column, for what is neither numbers nor a category; and for a category
     where nobody has said which column has the labels: it may be that one.
     """
+    import pandas as pd
+
     fields = [str(title) for title in frame.columns]
     columns = [frame.iloc[:, at] for at in range(len(fields))]
     if not fields or not len(frame):
@@ -253,17 +271,13 @@ def build(name: str, frame: pd.DataFrame, label: str | None, labels: Any = None)
             if labels is not None and _tells(columns[at], labels)
         ),
     ]
-    numbers = {fields[at]: part.values[:, 0] for at, part in zip(kept, parts, strict=True) if part.measured}
+    whole = pd.concat([part for part, _ in parts], axis=1)
+    is_number = (whole.dtypes == np.float64).to_numpy()
+    numbers = {title: values.to_numpy() for title, values in whole.loc[:, is_number].items()}
     notes += _doubts(name, numbers, known)
-    notes += [part.note for part in parts if part.note] + [f"left out: {', '.join(left)}"] * bool(left)
-    return Table(
-        np.concatenate([part.values for part in parts], axis=1),
-        tuple(title for part in parts for title in part.titles),
-        tuple(group for group, part in enumerate(parts) for _ in part.titles),
-        np.array([part.measured and at == 0 for part in parts for at in range(len(part.titles))]),
-        labels,
-        notes,
-    )
+    notes += [note for _, note in parts if note] + [f"left out: {', '.join(left)}"] * bool(left)
+    groups = tuple(group for group, (part, _) in enumerate(parts) for _ in part)
+    return Table(whole.to_numpy(np.float64), tuple(whole), groups, is_number, labels, notes)
 
 
 def impute_and_scale(table: Table, is_train: np.ndarray, scale: bool) -> np.ndarray:
@@ -298,17 +312,15 @@ def _divided(
 ) -> VectorSet:
     """A table as a set, or one of its two parts; `source` says what was done."""
     notes, N = list(table.notes), len(table.vectors)
-    codes, names = np.full(N, -1), tuple(class_names or ())
-    if table.labels is not None:
-        codes, names = codes_of(name, table.labels, N, class_names)
-        if table.columns or name != "vector_set":  # labels that were found, not given
-            if without := int((codes < 0).sum()):
-                notes.append(f"{without:,} have no label")
-            if names == SIGNS:
-                notes.append("labels -1 and 1 are the classes 0 and 1")
-            empty = len(names) - len(set(codes.tolist()) - {-1})
-            if empty > 1:  # of labels from 1 on, 0 is one
-                notes.append(f"{empty:,} of {len(names):,} classes are empty")
+    codes, names = codes_of(name, table.labels, N, class_names)
+    if table.labels is not None and (table.columns or name != "vector_set"):  # found, not given
+        if without := int((codes < 0).sum()):
+            notes.append(f"{without:,} have no label")
+        if names == SIGNS:
+            notes.append("labels -1 and 1 are the classes 0 and 1")
+        empty = len(names) - len(set(codes.tolist()) - {-1})
+        if empty > 1:  # of labels from 1 on, 0 is one
+            notes.append(f"{empty:,} of {len(names):,} classes are empty")
     rows = np.ones(N, bool)
     if test is not None:
         one_of(name, "split", split, ("train", "test"))
@@ -404,17 +416,11 @@ def _numbers(name: str, vectors: Any) -> np.ndarray:
 # ---- columns -----------------------------------------------------------------------------------------------
 
 
-class _Feature(NamedTuple):
-    """A column as one or several: (N, k), their titles, whether it is of numbers, and a note for `source`."""
+def _feature(name: str, title: str, values: pd.Series, known: bool) -> tuple[pd.DataFrame, str]:
+    """A column as one of float64, which are numbers, and any of bool; and a note for `source`.
 
-    values: np.ndarray
-    titles: list[str]
-    measured: bool
-    note: str = ""
-
-
-def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
-    """known: whether it is said which column has the labels, so that a category may be a feature."""
+    known: whether it is said which column has the labels, so that a category may be a feature.
+    """
     import pandas as pd
 
     who = f"{name}: column {title!r}"
@@ -450,16 +456,16 @@ def _feature(name: str, title: str, values: pd.Series, known: bool) -> _Feature:
     if np.isinf(found).any():
         row = int(np.isinf(found).argmax())
         raise ValueError(f"{who} holds {found[row]} in row {row + 1}, but must hold finite numbers")
+    made = pd.DataFrame({title: found})
     if not gone.any():
-        return _Feature(found[:, None], [title], True)
+        return made, ""
     few = f"{gone.sum():,} of {len(gone):,} rows"
     note = f"{title!r} has no value in {few}: its mean there, and a column that says where"
-    both = np.stack([found, gone.astype(np.float64)], axis=1)
-    return _Feature(both, [title, f"{title} is missing"], True, note)
+    return made.assign(**{f"{title} is missing": gone}), note
 
 
-def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -> _Feature:
-    """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well."""
+def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -> tuple[pd.DataFrame, str]:
+    """A column of bool a value, in alphabetical order; a missing one is a value as well. See `_feature`."""
     import pandas as pd
 
     gone = values.isna()
@@ -477,10 +483,10 @@ def _category(who: str, name: str, title: str, values: pd.Series, known: bool) -
             f"{holds}, and {count:,} different texts in all, but a category has {MOST_VALUES} at most, "
             "which repeat: leave the column out, or write numbers"
         )
-    found = pd.get_dummies(texts, dummy_na=bool(gone.any()), dtype=float)
-    known_values = [f"{title} = {'missing' if value != value else value}" for value in found.columns]
+    found = pd.get_dummies(texts, dummy_na=bool(gone.any())).reset_index(drop=True)
+    found.columns = [f"{title} = {'missing' if value != value else value}" for value in found.columns]
     note = f"{title!r} is a category of {count}" + (f", missing in {gone.sum():,} rows" if gone.any() else "")
-    return _Feature(found.to_numpy(np.float64), known_values, False, note)
+    return found, note
 
 
 def labels_of(name: str, title: str, values: pd.Series) -> np.ndarray:

@@ -6,7 +6,6 @@ A set that was fetched is kept in `vectors/` of the data directory. scikit-learn
 would open pickles that lie in their place.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -45,21 +44,20 @@ class Fetched:
 
     title: str
     class_names: tuple[str, ...]
-    url: str  # asked for a sign of life before scikit-learn, which may wait for minutes, is started
+    url: str  # asked for a sign of life before scikit-learn, which may wait for minutes; "" = inside it
     make: Callable[[Path], Parts]
 
 
 def load(name: str, split: str, limit: int | None, root: Path, download: bool) -> VectorSet:
-    """One split of a set of `INSIDE` or `SETS`, (N, D); one of `SETS` is fetched first where it isn't here.
+    """One split of a set of `SETS`, (N, D), fetched first where it is neither here nor inside scikit-learn.
 
     Raises `Unavailable`, in one line that says what happened and what to do.
     """
-    fetched = (INSIDE | SETS)[name]
-    arrays = (
-        _divided(fetched.make(root))
-        if name in INSIDE
-        else _kept(_place(name, root)) or _fetch(name, root, download)
-    )
+    fetched = SETS[name]
+    if fetched.url:
+        arrays = _kept(_place(name, root)) or _fetch(name, root, download)
+    else:
+        arrays = _divided(fetched.make(root))
     whole, labels = arrays[f"{split}_vectors"], arrays[f"{split}_labels"]
     vectors, total = whole[:limit], len(whole)
     count = f"{len(vectors):,} of {total:,}" if len(vectors) < total else f"all {total:,}"
@@ -108,7 +106,7 @@ def reuters(home: Path) -> Parts:
 
 
 def table(name: str) -> Parts:
-    """One of `INSIDE` in its own units: (N, D), its labels, and which rows are for training.
+    """A table inside scikit-learn in its own units: (N, D), its labels, and which rows are for training.
 
     Of every class a quarter, drawn at random with seed 0, is the test part.
     """
@@ -160,12 +158,10 @@ def _inside(name: str, title: str, *class_names: str) -> Fetched:
     return Fetched(f"{title}, inside scikit-learn", class_names, "", lambda home: table(name))
 
 
-INSIDE = {
+SETS = {
     "breast-cancer": _inside("breast-cancer", "Breast Cancer Wisconsin, cell nuclei", "malignant", "benign"),
     "wine": _inside("wine", "Wine, chemical analyses of three cultivars", "class_0", "class_1", "class_2"),
     "iris": _inside("iris", "Iris, lengths of leaves", "setosa", "versicolor", "virginica"),
-}
-SETS = {
     "letter": openml(
         "Letter Recognition, 16 moments of drawn capitals",
         "letter",
@@ -220,8 +216,7 @@ def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
     fetched, path = SETS[name], _place(name, root)
     by_hand = f"copy {path.relative_to(root)} into {root} from a machine that has it"
     own = "take 'vectors:digits', or your own as 'vectors:array:PATH'"
-    with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn announces each new try; the last failure says it all
+    with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"):
         if not download:
             raise ValueError(SWITCHED_OFF)
         reach(fetched.url)

@@ -100,16 +100,6 @@ def test_a_limit_and_a_subset_keep_texts_labels_and_tokens_together(parts):
     assert train.subset(train.labels == 4).labels.unique().tolist() == [4]
 
 
-def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
-    file = tmp_path / "own.txt"
-    file.write_text("Cats sleep a lot\tanimals\n\nTea is hot\tdrinks\nDogs bark\tanimals\n", "utf-8")
-    found = data.load(f"sentences:file:{file}")
-    assert found.texts == ("Cats sleep a lot", "Tea is hot", "Dogs bark")
-    assert found.class_names == ("animals", "drinks") and found.labels.tolist() == [0, 1, 0]
-    file.write_text("one line\nanother line\n", "utf-8")
-    assert data.load(f"sentences:file:{file}", limit=1).labels.tolist() == [-1]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -124,6 +114,7 @@ def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
             "is UTF-16, as Excel's 'Unicode Text', not UTF-8: save it as 'CSV UTF-8'",
         ),
         ("a cat\ttrain\na dog\ttest\n", "labels are test, train, names of splits and no classes"),
+        ("review\tsplit\na cat\ttrain\na dog\ttest\n", "names of splits and no classes"),
         ("1\tthe cat sat\tpets\n", r"line 1 has 3 columns.*say which they are, as in .*\?text=2&label=3"),
         ("the cat sat\tthe dog ran\t0.5\n", "line 1 has 3 columns"),
         (
@@ -142,35 +133,6 @@ def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as answer:
         data.load(f"sentences:file:{file}")
     assert "\n" not in str(answer.value)
-
-
-def test_what_repeats_is_cut_or_has_no_blanks_is_said(tmp_path):
-    file = tmp_path / "own.txt"
-    file.write_text("a cat sat\na dog ran\na cat sat\na cat sat\n" + "long " * 25 + "\n", "utf-8")
-    source = data.load(f"sentences:file:{file}").source
-    assert source == f"5 sentences from the file {file}; 2 repeat an earlier one; 1 are cut to 24 words"
-    file.write_text("猫がマットの上に座った\n株価は今日上がった\nภาษาไทยเขียนติดกัน\n", "utf-8")
-    assert "no blanks between words" in data.load(f"sentences:file:{file}").source
-    file.write_text("a page with one break\x0cinside\u2028still\n한국어 문장 입니다\nДве строки\n", "utf-8")
-    found = data.load(f"sentences:file:{file}")
-    assert len(found) == 3 and found.source == f"3 sentences from the file {file}"
-
-
-def test_a_first_line_that_names_the_columns_is_no_sentence_and_a_label_below_0_is_none(tmp_path):
-    file = tmp_path / "own.txt"
-    file.write_text("Text\tLabel\na cat\t0\na dog\t-100\na fox\t1\n", "utf-8")
-    found = data.load(f"sentences:file:{file}")
-    assert found.texts == ("a cat", "a dog", "a fox") and found.labels.tolist() == [0, -1, 1]
-    assert found.class_names == ("0", "1")
-    assert "its first line, 'text' and 'label', names the columns; 1 have no label" in found.source
-    file.write_text("id\tSentence\ttopic\n1\ta cat\tx\n2\ta dog\tx\n", "utf-8")
-    for behind in ("", "?text=2&label=3", "?text=sentence&label=topic"):
-        found = data.load(f"sentences:file:{file}{behind}")
-        assert found.texts == ("a cat", "a dog") and found.class_names == ("x",)
-    file.write_text("a cat\t-1\na dog\t1\ntext\tnoun\n", "utf-8")
-    assert data.load(f"sentences:file:{file}").class_names == ("-1", "1", "noun")
-    file.write_text("a cat\t-1\na dog\t1\n", "utf-8")
-    assert data.load(f"sentences:file:{file}").labels.tolist() == [0, 1]
 
 
 def test_a_long_text_is_read_no_further_than_its_first_words(monkeypatch):
@@ -275,26 +237,57 @@ def test_equal_sentences_are_no_negatives_of_each_other_and_an_earlier_run_keeps
     assert training.resume(tmp_path / "again.pt").differing == 60
 
 
-def test_a_first_line_whose_label_no_other_has_is_quoted(tmp_path):
-    rows = "very good,5\nbad film,1\nquite good,5\nnot bad,1\n"
-    for first, told in (("film,stars\n", True), ("a film,5\n", False)):
-        (tmp_path / "films.csv").write_text(first + rows, "utf-8")
-        source = data.load(f"sentences:file:{tmp_path}/films.csv").source
-        assert ("its first line, 'film' with label 'stars', is a sentence" in source) == told
+FILMS = "very good,5\nbad film,1\nquite good,5\nnot bad,1\n"
+ANIMALS = "Cats sleep a lot\tanimals\n\nTea is hot\tdrinks\nDogs bark\tanimals\n"
+MANY = "id\tSentence\ttopic\n1\ta cat\tx\n2\ta dog\tx\n"
+NAMED = "Text\tLabel\na cat\t0\na dog\t-100\na fox\t1\n"
+BREAK = "one break\x0cinside\u2028still"
+JAPANESE = "猫がマットの上に座った"
 
 
-def test_of_two_columns_under_the_name_of_a_text_the_second_has_the_labels_and_never_splits(tmp_path):
-    rows = "very good,{0}\nbad film,{1}\nquite good,{0}\nnot bad,{1}\n"
-    (tmp_path / "films.csv").write_text("review,stars\n" + rows.format(5, 1), "utf-8")
-    found = data.load(f"sentences:file:{tmp_path}/films.csv")
-    assert len(found) == 4 and found.labels.tolist() == [1, 0, 1, 0]
-    for text in ("id,review\n1,very good\n2,bad film\n", "review,id\nvery good,1\nbad film,2\n"):
-        (tmp_path / "films.csv").write_text(text, "utf-8")
-        found = data.load(f"sentences:file:{tmp_path}/films.csv")
-        assert found.texts == ("very good", "bad film") and found.labels.tolist() == [-1, -1]
-    (tmp_path / "films.csv").write_text("review,split\n" + rows.format("train", "test"), "utf-8")
-    with pytest.raises(ValueError, match="names of splits and no classes"):
-        data.load(f"sentences:file:{tmp_path}/films.csv")
+@pytest.mark.parametrize(
+    ("name", "text", "first", "labels", "said"),
+    [
+        ("a.txt", ANIMALS, "Cats sleep a lot", ["animals", "drinks", "animals"], ""),
+        (
+            "a.txt",
+            f"{BREAK}\n한국어 문장 입니다\nДве строки\n",
+            BREAK,
+            [None] * 3,
+            "3 sentences from the file {}",
+        ),
+        ("a.txt", "a cat\na dog\n" + "a cat\n" * 2, "a cat", [None] * 4, "file {}; 2 repeat an earlier one"),
+        ("a.txt", "long " * 25 + "\n", "long " * 25, [None], "from the file {}; 1 are cut to 24 words"),
+        ("a.txt", f"{JAPANESE}\nภาษาไทยเขียนติดกัน\n", JAPANESE, [None] * 2, "no blanks between words"),
+        ("a.txt", NAMED, "a cat", ["0", None, "1"], "'text' and 'label', names the columns; 1 have no label"),
+        ("a.txt", MANY, "a cat", ["x", "x"], ""),
+        ("a.txt?text=2&label=3", MANY, "a cat", ["x", "x"], ""),
+        ("a.txt?text=sentence&label=topic", MANY, "a cat", ["x", "x"], ""),
+        ("a.txt", "a cat\t-1\na dog\t1\ntext\tnoun\n", "a cat", ["-1", "1", "noun"], "is a sentence"),
+        ("a.txt", "a cat\t-1\na dog\t1\n", "a cat", ["-1", "1"], "is a sentence"),
+        (
+            "a.csv",
+            "film,stars\n" + FILMS,
+            "film",
+            ["stars", *"5151"],
+            "'film' with label 'stars', is a sentence",
+        ),
+        ("a.csv", "a film,5\n" + FILMS, "a film", [*"55151"], "5 sentences"),
+        ("a.csv", "review,stars\n" + FILMS, "very good", [*"5151"], "4 sentences"),
+        ("a.csv", "id,review\n1,very good\n2,bad film\n", "very good", [None, None], "2 sentences"),
+        ("a.csv", "review,id\nvery good,1\nbad film,2\n", "very good", [None, None], "2 sentences"),
+    ],
+)
+def test_a_file_s_lines_are_sentences_labels_or_names_of_columns_and_source_says_so(
+    tmp_path, name, text, first, labels, said
+):
+    (tmp_path / name.partition("?")[0]).write_text(text, "utf-8")
+    found = data.load(f"sentences:file:{tmp_path / name}")
+    assert found.texts[0] == first and [(*found.class_names, None)[code] for code in found.labels] == labels
+    assert said.format(tmp_path / name) in found.source
+    assert ("is a sentence" in found.source) == ("is a sentence" in said)
+    assert set(found.class_names) == set(labels) - {None}
+    assert len(data.load(f"sentences:file:{tmp_path / name}", limit=1)) == 1
 
 
 def test_a_csv_of_texts_with_empty_cells_gaps_and_row_numbers_is_read_and_said(tmp_path):

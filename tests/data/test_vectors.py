@@ -483,6 +483,8 @@ def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, 
 
 
 FIVE = "".join(f"{5 * row % 12},0.{row},{row % 2}\n" for row in range(12))
+LONG, LEFT = ",long,wide,{}\n0,0.5,1,1\n1,1.5,2,0\n2,2.5,3,2\n", "left out: a column without a name"
+ACIDS = ",acid,id,Outcome\n4,4,0.5,0\n1,2,0.7,1\n3,3,0.1,0\n"
 CODES = "0.5,7,1\n1.5,3,0\n2.5,5,1\n3.5,1,0\n"
 
 
@@ -490,23 +492,11 @@ CODES = "0.5,7,1\n1.5,3,0\n2.5,5,1\n3.5,1,0\n"
     ("text", "asked", "shape", "labels", "said"),
     [
         *(
-            (
-                f",long,wide,{title}\n0,0.5,1,1\n1,1.5,2,0\n2,2.5,3,2\n",
-                "",
-                (3, 2),
-                [1, 0, 2],
-                f"long, wide; labels: {title!r}; left out: a column without a name",
-            )
+            (LONG.format(title), "", (3, 2), [1, 0, 2], f"long, wide; labels: {title!r}; {LEFT}")
             for title in ("label", "Target", "y", "class_label")
         ),
         *(
-            (
-                f"{title},acid,id,Outcome\n4,4,0.5,0\n1,2,0.7,1\n3,3,0.1,0\n",
-                "",
-                (3, 2),
-                [0, 1, 0],
-                "columns: acid, id; labels: 'Outcome'; left out",
-            )
+            (f"{title}{ACIDS}", "", (3, 2), [0, 1, 0], "columns: acid, id; labels: 'Outcome'; left out")
             for title in ("PatientId", "image_id", "ID", "Unnamed: 0.1", "level_0")
         ),
         (f"a,b,quality\n{CODES}", "", (4, 3), None, "if 'quality', a few whole numbers, holds labels: "),
