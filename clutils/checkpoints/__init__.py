@@ -5,22 +5,19 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 network it is, in one order.
 """
 
-import argparse
 import contextlib
-import copy
-import inspect
 import json
 import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
-from clutils import encoders, noise
+from clutils import encoders
 from clutils.checkpoints import backbones, heads, layouts, named, reading, recognition, states
 from clutils.checkpoints.backbones import NAMES
 from clutils.checkpoints.opened import Opened
@@ -39,7 +36,7 @@ SETTINGS = (
 LOGITS = ("logit_scale", "logit_bias")
 LARGEST_LOG = 12.0  # of a scale that is a logarithm: CLIP's stays below log 100, SigLIP's near log 117
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
-LONGEST, MOST_PARTS = 60, 16  # characters of an augmentation's name, numbers of its value
+DEEPEST = 6  # mapping of settings within others
 ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # keys that name a network
 LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
@@ -123,10 +120,6 @@ def _opened(
     _take_logits(opened, found)
     opened.settings = settings
     opened.epoch = next(_numbers(contents.state, EPOCHS), None)
-    if opened.origin == "a run of this package":
-        opened.generator = _generator(contents.state, opened)
-        if opened.generator is not None:
-            opened.dropped.pop("noise.", None)
     if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
         opened.origin += ", in a Lightning file"
     return opened
@@ -136,15 +129,11 @@ def with_stem(opened: Opened, **of_the_stem: Any) -> Opened:
     """The same weights in a ResNet whose stem is otherwise: maxpool, padding, as in `backbones.Backbone`."""
     assert opened.backbone is not None  # only what was opened has something to be otherwise
     backbone = opened.backbone.with_options(**of_the_stem)
-    encoder = copy.copy(opened.encoder)  # shallow, and so are its layers: the weights are shared
-    encoder._modules = dict(encoder._modules)
-    first = cast(nn.Conv2d, copy.copy(encoder.conv1))
-    padding = backbone.padding if backbone.stem == 3 else 3
-    first.padding = (padding, padding)
-    encoder.conv1 = first
-    encoder.maxpool = nn.MaxPool2d(3, 2, 1) if backbone.maxpool else nn.Identity()
+    with torch.device("meta"):
+        encoder = backbone.build()
+    encoder.load_state_dict(opened.encoder.state_dict(), assign=True)
     notes = [note for note in opened.notes if note not in opened.backbone.assumptions]
-    return replace(opened, encoder=encoder, backbone=backbone, notes=[*notes, *backbone.assumptions])
+    return replace(opened, encoder=encoder.eval(), backbone=backbone, notes=[*notes, *backbone.assumptions])
 
 
 def demand_arch(arch: str) -> list[str]:
@@ -194,8 +183,9 @@ def _of_states(
         raise ValueError(
             f"{path} holds no moving average of its weights: no key or name begins with ema or swa"
         )
-    if averaged or not last:
-        opened = recognition.recognise(means, path, arch, options, said)
+    taken = means if averaged or not last else last
+    opened = recognition.recognise(taken, path, arch, options, said)
+    if taken is means:
         opened.notes.append(
             f"these weights are a moving average, under {backbones.short(means[0].averaged)!r}"
         )
@@ -205,9 +195,7 @@ def _of_states(
                 if beside.head is not None and beside.arch == opened.arch:
                     opened.head = beside.head
                     opened.notes.append("its projection head is of the last weights: the average has none")
-        return opened
-    opened = recognition.recognise(last, path, arch, options, said)
-    if means:
+    elif means:
         opened.notes.append(
             f"a moving average of the weights lies beside, under {backbones.short(means[0].averaged)!r}, "
             "and was not taken (--weights ema takes it)"
@@ -223,29 +211,12 @@ def _kinds(state: Any) -> str:
 
 
 def _settings(state: Any) -> dict[str, Any]:
-    """The plain values of a file's settings, however deep under the usual names: innermost last.
-
-    "augmentation", where that is a mapping: those of its values that are numbers, or tuples of numbers.
-    """
+    """The plain values of a file's settings, under the usual names, one within another: innermost last."""
+    inner = [one for one in reading.mappings(state, DEEPEST) if one[0] and set(one[0]) <= set(SETTINGS)]
     found: dict[str, Any] = {}
-    waiting = [state]
-    seen: set[int] = set()
-    while waiting and len(seen) < 100:
-        value = waiting.pop()
-        value = vars(value) if isinstance(value, argparse.Namespace) else value
-        if not isinstance(value, dict) or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if value is not state:
-            named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
-            found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
-            if isinstance(augmentation := named.get("augmentation"), dict):
-                found["augmentation"] = {
-                    str(k)[:LONGEST]: v
-                    for k, v in augmentation.items()
-                    if isinstance(k, str) and _of_numbers(v)
-                }
-        waiting += [value[key] for key in SETTINGS if key in value]
+    for _, value in sorted(inner, key=lambda one: [-SETTINGS.index(key) for key in one[0]]):
+        named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
+        found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
     return found
 
 
@@ -267,33 +238,6 @@ def _stated(state: Any, settings: Mapping[str, Any], path: Path) -> str:
             if isinstance(held.get(key), str):
                 return str(held[key])[: reading.NAME]
     return ""
-
-
-def _of_numbers(value: Any) -> bool:
-    parts = value if isinstance(value, list | tuple) and 0 < len(value) <= MOST_PARTS else [value]
-    return all(map(_number, parts))
-
-
-def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
-    """The noise generator in a run of this package; None, with a note, where it does not fit its settings."""
-    weights = layouts.with_prefix("noise.", state["method"])
-    if not weights:
-        return None
-    configuration = state.get("configuration")
-    settings = configuration.get("method_settings") if isinstance(configuration, Mapping) else None
-    settings = settings if isinstance(settings, Mapping) else {}
-    takes = inspect.signature(noise.NoiseGenerator).parameters
-    given = {name: value for name, value in settings.items() if name in takes} | {"channels": opened.channels}
-    try:
-        backbones.demand_sound(weights)
-        with torch.device("meta"):  # nothing is drawn, and no memory taken for what its settings claim
-            generator = noise.NoiseGenerator(**given)
-        generator.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
-    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        reason = backbones.short(str(error).partition("\n")[0])
-        opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
-        return None
-    return generator.eval()
 
 
 def _take_logits(opened: Opened, found: list[State]) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import nn
 
-from clutils import noise
 from clutils.checkpoints.backbones import Backbone
 
 # methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
@@ -25,7 +24,6 @@ class Opened:
     - temperature: the τ of its training, where the file says so
     - learned_scale: whether that τ was learned and lies among the weights (`logit_scale`), as CLIP's and
       SigLIP's, whose negatives are texts; bias: SigLIP's `logit_bias`, None where there is none
-    - generator: of a run of PiNDA, the noise that it learned
     - epoch: how far its training was, in epochs, or in steps where the file counts those alone
     - side: the images' width it needs, None = any; channels: how many it takes
     - notes: what was assumed, a sentence each
@@ -41,7 +39,6 @@ class Opened:
     temperature: float | None = None
     learned_scale: bool = False
     bias: float | None = None
-    generator: noise.NoiseGenerator | None = None
     side: int | None = None
     channels: int = 3
     notes: list[str] = field(default_factory=list)

@@ -485,20 +485,15 @@ def test_full_unpickling_is_nowhere_in_the_package():
     [
         {"args": {"temperature": 2**2000, "t": 0.5}, "epoch": 2**2000},
         {"hyper_parameters": {"temperature": -(2**70), "t": 0.5, 3: 4, "a" * 600: 1}, "epoch": -(2**2000)},
-        {
-            "configuration": 3,
-            "args": {"t": 0.5, "augmentation": {"flip": 2**2000, (1, 2): 3, "blur": [2**70]}},
-        },
         {"configuration": [1, 2], "settings": {"t": 0.5, "config": [{"t": 0.1}]}},
-        {"configuration": {"method_settings": [1], "t": 0.5}},
-        {"configuration": {"method_settings": {"network": "mlp", "start": 2**2000}, "t": 0.5}},
+        {"configuration": {"t": 0.1, "loss": {"t": 0.5}, "args": [1]}, "args": {"t": 0.2}},
     ],
 )
 def test_settings_may_be_anything_and_what_is_no_number_is_passed_over(odd, tmp_path):
     state = {f"encoder.{name}": value for name, value in conv_state().items()}
-    torch.save({"method": state | {"noise.network.0.weight": torch.ones(1)}, **odd}, tmp_path / "a.pt")
+    torch.save({"method": state, **odd}, tmp_path / "a.pt")
     opened = checkpoints.open(tmp_path / "a.pt")
-    assert (opened.temperature, opened.epoch, opened.generator) == (0.5, None, None)
+    assert (opened.temperature, opened.epoch) == (0.5, None)
     assert all(abs(v) < 2**63 for v in opened.settings.values() if isinstance(v, int))
 
 
