@@ -61,7 +61,7 @@ class Backbone:
     - names: a weight's name in the file -> its name in the network
     - channels, stem, side: of the images it takes; side None = any
     - maxpool, padding, activated: of a ResNet's stem, where it differs from torchvision's
-    - convolved: of a ResNet for CIFAR, its shortcuts, as in `named.CifarResNet`
+    - convolved: of a ResNet for CIFAR, its shortcuts, as in `named.cifar_resnet`
     - built: how a network by name differs from its library's, as `named.build` takes it
     - assumed: which of maxpool and padding nothing in the file tells
     """
@@ -112,7 +112,7 @@ class Backbone:
                 return named.build(self.arch, **self.built)
             if self.arch in named.DEPTHS.values():
                 blocks = (int(self.arch.removeprefix("resnet")) - 2) // 6
-                return named.CifarResNet(blocks, self.channels, self.convolved)
+                return named.cifar_resnet(blocks, self.channels, self.convolved)
             return self._vit() if self.arch.startswith("vit") else self._resnet()
 
     def _resnet(self) -> nn.Module:

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 CLASSIFIERS = ("fc", "classifier", "head", "heads")  # modules whose last linear layer gives the classes
@@ -236,44 +235,23 @@ def _on_meta(arch: str, **built: Any) -> nn.Module:
 # ---- CIFAR's family (He et al. 2016, section 4.2) ----------------------------------------------------------
 
 
-class CifarResNet(nn.Module):
+def cifar_resnet(blocks: int, channels: int = 3, convolved: bool = False) -> nn.Module:
     """ResNet-20 to 110 for images of 32x32: three layers of n basic blocks, 16, 32 and 64 wide.
 
-    - convolved: whether a shortcut that halves is a 1x1 convolution; else every second pixel, and channels of
-      zeros on both sides, which has no weights
+    - convolved: whether a shortcut that halves is a 1x1 convolution, as torchvision builds it; else every
+      second pixel, and channels of zeros on both sides, which has no weights
     """
+    from torchvision.models.resnet import BasicBlock, ResNet
 
-    features = 64
-
-    def __init__(self, blocks: int, channels: int = 3, convolved: bool = False) -> None:
-        super().__init__()
-        from torchvision.models.resnet import BasicBlock
-
-        self.conv1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(16)
-        for layer, (before, width) in enumerate(((16, 16), (16, 32), (32, 64)), start=1):
-            made = [BasicBlock(before, width, stride=width // before)]
-            if before < width and convolved:
-                convolution = nn.Conv2d(before, width, 1, 2, bias=False)
-                made[0].downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
-            elif before < width:
-                made[0].downsample = Padded((width - before) // 2)
-            made += [BasicBlock(width, width) for _ in range(blocks - 1)]
-            self.add_module(f"layer{layer}", nn.Sequential(*made))
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = F.relu(self.bn1(self.conv1(images)))
-        for layer in ("layer1", "layer2", "layer3"):
-            x = self.get_submodule(layer)(x)
-        return x.mean(dim=(2, 3))
-
-
-class Padded(nn.Module):
-    """A shortcut without weights: every second pixel, and channels of zeros on both sides."""
-
-    def __init__(self, zeros: int) -> None:
-        super().__init__()
-        self.zeros = zeros
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.zeros, self.zeros))
+    with torch.device("meta"):  # all of its weights are replaced
+        net = ResNet(BasicBlock, [1, 1, 1, 1])
+    net.inplanes, net.features = 16, 64  # type: ignore[assignment]
+    net.conv1, net.bn1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+    net.layer1 = net._make_layer(BasicBlock, 16, blocks)
+    for name, width in (("layer2", 32), ("layer3", 64)):
+        net.add_module(name, net._make_layer(BasicBlock, width, blocks, stride=2))
+        if not convolved:
+            zeros = nn.ConstantPad3d((0, 0, 0, 0, width // 4, width // 4), 0)
+            net.get_submodule(name)[0].downsample = nn.Sequential(nn.AvgPool2d(1, 2), zeros)
+    net.maxpool = net.layer4 = net.fc = nn.Identity()
+    return net

@@ -51,7 +51,7 @@ def by_hand(state: dict[str, torch.Tensor], images: torch.Tensor, blocks: int) -
 
 @pytest.mark.parametrize(("blocks", "convolved"), [(3, False), (3, True), (9, False)])
 def test_a_resnet_for_cifar_opens_with_its_features(blocks, convolved, tmp_path):
-    net = seeded(lambda: named.CifarResNet(blocks, convolved=convolved))
+    net = seeded(lambda: named.cifar_resnet(blocks, convolved=convolved))
     state = {k.replace("downsample", "shortcut"): v for k, v in net.state_dict().items()}
     head = {"linear.weight": torch.ones(10, 64), "linear.bias": torch.zeros(10)}
     opened = reopened({"state_dict": {f"module.{k}": v for k, v in (state | head).items()}}, tmp_path)
