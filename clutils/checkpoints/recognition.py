@@ -15,6 +15,11 @@ from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.states import State
 
 MODULE = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
+SHAPES = (
+    "its network is told by all of its weights' names and shapes; one of timm's that has the same may "
+    "compute otherwise (then --arch timm:NAME)"
+)
+NO_CLASSIFIER = "the file has nothing of its classifier: its hidden layers are left out, features end before"
 OWN = "a run of this package"
 Rows = Iterator[tuple[layouts.Layout, State]]
 
@@ -63,10 +68,9 @@ def recognise(
 
 
 def _usual(found: Sequence[State]) -> Rows:
-    ordered = [(state, sorted(state.names)) for state in found]
-    rows = [(layout, state) for layout in layouts.LAYOUTS for state in ordered]
-    rows += [(layout, state) for state in ordered for layout in layouts.USUAL]
-    return ((row, state) for row, (state, in_order) in rows if row.fits(state.container, in_order))
+    rows = [(layout, state) for layout in layouts.LAYOUTS for state in found]
+    rows += [(layout, state) for state in found for layout in layouts.USUAL]
+    return ((layout, state) for layout, state in rows if layout.fits(state.container, state.names))
 
 
 def _unusual(found: Sequence[State]) -> Rows:
@@ -109,20 +113,23 @@ def _as_stated(opened: Opened, stated: str, inner: Mapping[str, Tensor], state: 
     shape = re.sub(r"[^a-z0-9]", "", opened.arch)
     if not stated or plain == shape or (plain.startswith("vit") and shape.startswith(plain)):
         return opened
-    candidates = named.candidates(stated)
-    for arch in candidates:
-        if named.weights_match(arch, inner):
-            taken = _by_name([State((), dict(inner))], "", arch)
-            said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
-            of_it: dict[str, Any] = {"side": taken.side, "channels": taken.channels, "missing": taken.missing}
-            of_it |= {"encoder": taken.encoder, "arch": arch, "backbone": taken.backbone}
-            return replace(opened, notes=[*state.notes, *taken.notes, said], **of_it)
-    if candidates or re.search(r"resn|vit", plain):
+    if arch := _fitting(stated, inner):
+        taken = _by_name([State((), dict(inner))], "", arch)
+        said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
+        of_it = ("encoder", "arch", "backbone", "missing", "side", "channels")
+        own: dict[str, Any] = {name: getattr(taken, name) for name in of_it}
+        return replace(opened, notes=[*state.notes, *taken.notes, said], **own)
+    if named.candidates(stated) or re.search(r"resn|vit", plain):
         opened.notes.append(
             f"the file names {backbones.short(stated)!r} as its network, but by names and shapes it was "
             f"opened as {opened.arch}: features are wrong where these differ (--arch timm:NAME has others)"
         )
     return opened
+
+
+def _fitting(stated: str, names: Mapping[str, Tensor]) -> str:
+    """The arch of a library's network that the file names and its weights fit; "" where there is none."""
+    return next((arch for arch in named.candidates(stated) if named.weights_match(arch, names)), "")
 
 
 def _by_library(
@@ -134,33 +141,22 @@ def _by_library(
     every: Sequence[State],
 ) -> Opened:
     """The network that the file names, or that all shapes tell. Raises ValueError where there is none."""
-    stated_as = named.candidates(stated) if stated and not arch else []
-    lacking = ""
     for state in found if not arch else ():
-        known, said = next((name for name in stated_as if named.weights_match(name, state.names)), ""), ""
-        if known:
-            said = "it is the one that the file names"
-        else:
-            known, said = named.by_shapes(state.names)
-        if known:
+        known = _fitting(stated, state.names)
+        said = "it is the one that the file names" if known else SHAPES
+        if known := known or named.by_shapes(state.names):
             opened = _by_name([state], path, known, every)
             return replace(opened, notes=[*opened.notes, said])
-        lacking = lacking or (f"; {said}" if said else "")
-    look = [*stated_as, *(name for state in found for name in named.signed(state.names))]
-    what = ", ".join(dict.fromkeys(look)) if look else "timm:NAME or torchvision:NAME"
-    by_hand = (
-        f"--arch {what if len(look) == 1 else 'timm:NAME'} says which network it is"
-        + (f" (it looks like {what})" if len(look) > 1 else "")
-        + f"; {MODULE}"
-    )
+    signs = (name for state in found for name in named.signed(state.names))
+    look = dict.fromkeys([*named.candidates(stated), *signs])
+    by_hand = "--arch timm:NAME says which network it is"
+    by_hand += f" (it looks like {', '.join(look)}); {MODULE}" if look else f"; {MODULE}"
     if partial:
-        raise ValueError(
-            f"{path} holds no whole encoder that is known here: found {partial[0]}{lacking}; {by_hand}"
-        )
+        raise ValueError(f"{path} holds no whole encoder that is known here: found {partial[0]}; {by_hand}")
     raise ValueError(
         f"{path} holds no encoder: under no beginning is a network that is known here ('python -m clutils "
         f"check --help' lists them); its {len(found[0].names)} tensors begin with "
-        f"{_beginnings(found[0].names)}{lacking}; {by_hand}"
+        f"{_beginnings(found[0].names)}; {by_hand}"
     )
 
 
@@ -172,9 +168,10 @@ def _by_name(found: Sequence[State], path: str | Path, arch: str, every: Sequenc
         begin = named.find_prefix(names, usual.state_dict())
         if begin is None:
             continue
-        built, notes = named.build_options(arch, usual, names, begin)
+        built = named.build_options(arch, usual, names, begin)
         net = named.build(arch, **built) if built else usual
         own = {name: name for name in net.state_dict() if begin + name in names}
+        notes = (NO_CLASSIFIER,) if "hidden" in built else ()
         known: dict[str, Any] = {"side": named.side(net), "built": built, "notes": notes}
         backbone = backbones.Backbone(arch, own, named.channels(net), **known)
         origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
