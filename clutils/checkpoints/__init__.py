@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from clutils import encoders
-from clutils.checkpoints import backbones, heads, layouts, named, reading, recognition, states
+from clutils.checkpoints import backbones, heads, named, reading, recognition, states
 from clutils.checkpoints.backbones import NAMES
 from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.reading import Refused
@@ -77,33 +77,35 @@ def open(
     name, *options = demand_arch(arch) if arch is not None else ("",)
     if Path(path).is_dir():
         path = reading.within(Path(path))
-    contents = reading.read(path)
+    state, kind = reading.read(path)
     try:
-        return _opened(contents, path, name, options, weights, head)
+        opened = _opened(state, path, name, options, weights, head)
     except (ValueError, MemoryError, ImportError):
         raise
     except Exception as error:  # names, settings and shapes are the file's own, and may be anything
         raise Refused(f"{path} is damaged, or no checkpoint: {reading.one_line(error)}") from error
+    opened.path, opened.kind, opened.size = str(path), kind, Path(path).stat().st_size
+    return opened
 
 
 def _opened(
-    contents: reading.Contents,
+    state: Any,
     path: str | Path,
     name: str,
     options: list[str],
     weights: str | None,
     head: str | None,
 ) -> Opened:
-    found = states.found(contents.state, path)
+    found = states.found(state, path)
     if not found:
-        raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
-    settings = _settings(contents.state)
+        raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(state)}")
+    settings = _settings(state)
     if str(settings.get("data")).startswith(OF_NO_PICTURES):
         raise ValueError(
             f"{path} is a run of this package on {backbones.short(settings['data'])}, and {MEASURED}"
         )
     try:
-        said = _stated(contents.state, settings, Path(path))
+        said = _stated(state, settings, Path(path))
         chosen = found if weights in (None, "ema") else _under(weights, found, path)
         opened = _of_states(chosen, path, name, options, weights == "ema", said)
     except backbones.Unsound as error:
@@ -111,16 +113,15 @@ def _opened(
     if head is not None:
         opened.head = heads.under(head, found, encoders.width(opened.encoder))
         opened.notes = [note for note in opened.notes if "head" not in note]
-    opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     told = [
         *_numbers(settings, TEMPERATURES),
-        *_numbers(contents.state, TEMPERATURES[:-2]),
+        *_numbers(state, TEMPERATURES[:-2]),
     ]  # t may be a step
     opened.temperature = next(filter(None, told), None)
     _take_logits(opened, found)
     opened.settings = settings
-    opened.epoch = next(_numbers(contents.state, EPOCHS), None)
-    if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
+    opened.epoch = next(_numbers(state, EPOCHS), None)
+    if isinstance(state, Mapping) and "pytorch-lightning_version" in state:
         opened.origin += ", in a Lightning file"
     return opened
 
@@ -161,16 +162,11 @@ def _given(module: nn.Module) -> Opened:
 
 def _under(weights: str, found: list[State], path: str | Path) -> list[State]:
     """The states under a key, or the names under a beginning. Raises ValueError where there are none."""
-    begin = weights.rstrip(".")
-    several = [state for state in found if begin in state.keys]
-    for state in [] if several else found:
-        if own := layouts.with_prefix(f"{begin}.", state.names):
-            several.append(replace(state, names=own))
-    if not several:
-        there = [key for state in found for key in state.keys] + [n.partition(".")[0] for n in found[0].names]
-        listed = ", ".join(dict.fromkeys(map(backbones.short, there[:200])))
-        raise ValueError(f"{path}: weights is {weights!r}, but there are only 'ema', {listed[:300]}")
-    return [replace(state, averaged="") for state in several]
+    if several := states.under_name(weights, found):
+        return [replace(state, averaged="") for state in several]
+    there = [key for state in found for key in state.keys] + [n.partition(".")[0] for n in found[0].names]
+    listed = ", ".join(dict.fromkeys(map(backbones.short, there[:200])))
+    raise ValueError(f"{path}: weights is {weights!r}, but there are only 'ema', {listed[:300]}")
 
 
 def _of_states(

@@ -174,34 +174,31 @@ def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, li
     for name, value in given.items():
         if value.shape != own[name].shape:
             raise Partial(f"{name} is {tuple(value.shape)}, but {tuple(own[name].shape)} in {backbone.arch}")
-    demand_sound(given, own)
+    _demand_sound(given, own)
     own.update({name: value.to(own[name].dtype) for name, value in given.items()})
     net.load_state_dict(own)  # with what it says of itself, as MNASNet's version
     net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest
     return net.eval(), missing
 
 
-def demand_sound(given: Mapping[str, Tensor], own: Mapping[str, Tensor] | None = None) -> None:
-    """Raises Unsound where weights are no floating-point numbers, or not finite.
-
-    own: the network's, where some are whole numbers, as counters of batches are.
-    """
-    whole = {name for name, value in (own or {}).items() if not value.is_floating_point()}
-    odd = {name: value for name, value in given.items() if not value.is_floating_point()}
-    odd = {name: value for name, value in odd.items() if name not in whole or value.is_complex()}
+def _demand_sound(given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Raises Unsound where weights are no floating-point numbers, as the network's own are, or not finite."""
+    odd = [
+        name
+        for name, value in given.items()
+        if not value.is_floating_point() and (own[name].is_floating_point() or value.is_complex())
+    ]
     if odd:
-        kinds = ", ".join(sorted({str(value.dtype).removeprefix("torch.") for value in odd.values()}))
-        hold = "holds" if len(odd) == 1 else "hold"
+        kinds = ", ".join(sorted({str(given[name].dtype).removeprefix("torch.") for name in odd}))
         raise Unsound(
-            f"{len(odd)} of its {len(given)} weight tensors {hold} {kinds} ({_few(list(odd))}), but weights "
+            f"{len(odd)} of its {len(given)} weight tensors hold {kinds} ({_few(odd)}), but weights "
             "are floating-point numbers: quantised ones without their scale are no encoder"
         )
     # a sum is quicker, and finite only where all are; it may overflow
     bad = [n for n, value in given.items() if not (value.sum().isfinite() or value.isfinite().all())]
     if bad:
-        hold = "holds" if len(bad) == 1 else "hold"
         raise Unsound(
-            f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
+            f"{len(bad)} of its {len(given)} weight tensors hold NaN or infinity ({_few(bad)}): "
             "training ran away; a checkpoint from before may be whole"
         )
 

@@ -241,7 +241,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("calls 'torch.FloatStorage'", program(named("torch.FloatStorage"), MOST, CALL)),
     ("no tensors with names", program(b"}r\xff\xff\xff\x7f")),  # a memo for which C's reader takes 16 GB
     ("damaged, or no checkpoint", program(b"ttR")),  # a stack run dry
-    ("1 of its .* weight tensors holds NaN .*from before may be whole$", lambda f: saved(with_nan())),
+    ("1 of its .* weight tensors hold NaN .*from before may be whole$", lambda f: saved(with_nan())),
     # time without a byte in the file: each of these ran for hours
     ("keys that take long to hash", program(b"}", shared(45), b"Ns")),
     ("keys that take long to hash", lambda f: legacy_program(b"}" + shared(45) + b"Ns")),
@@ -371,12 +371,12 @@ def test_what_is_no_regular_file_is_said_to_be_what_it_is(tmp_path):
     for name, said in {
         "pipe": "is a named pipe",
         "endless": "is a device",
-        "loop": "can't be read: .*links",
     }.items():
         with pytest.raises(ValueError, match=said):
             checkpoints.open(tmp_path / f"{name}.pt")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .* \(a link that leads nowhere\)"):
-        checkpoints.open(tmp_path / "nowhere.pt")
+    for name in ("nowhere", "loop"):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .* \(a link that leads nowhere\)"):
+            checkpoints.open(tmp_path / f"{name}.pt")
 
 
 def test_a_folder_and_no_file_are_said_to_be_so(tmp_path):
@@ -447,7 +447,7 @@ def test_what_is_listed_as_harmless_is_kept_or_becomes_nothing(tmp_path):
     for key, options in (("args", argparse.Namespace), ("hyper_parameters", types.SimpleNamespace)):
         torch.save(value | {"state_dict": conv_state(), key: options(temperature=0.5)}, tmp_path / "a.pt")
         assert checkpoints.open(tmp_path / "a.pt").temperature == 0.5
-    found = reading.read(tmp_path / "a.pt").state
+    found = reading.read(tmp_path / "a.pt")[0]
     assert all(isinstance(found[name], reading.Nothing) for name in ("best", "folder", "optimizer"))
     assert found["counts"] == {"lr": [0.1]} and found["order"] == {"a": 1}
 
@@ -465,7 +465,7 @@ def test_a_stand_in_keeps_nothing_of_what_it_is_told_to_become(tmp_path):
     state = b"}(" + text("__class__") + named("builtins.dict") + text("temperature") + b"G"
     state += struct.pack(">d", 0.4) + b"u"
     (tmp_path / "a.pt").write_bytes(program(b"}", text("args"), SPACE, NONE, CALL, state, b"bs")(tmp_path))
-    found = reading.read(tmp_path / "a.pt").state["args"]
+    found = reading.read(tmp_path / "a.pt")[0]["args"]
     assert type(found) is argparse.Namespace
 
 
@@ -521,7 +521,7 @@ def test_weights_that_are_no_floating_point_numbers_are_refused(kind, form, tmp_
         checkpoints.open(tmp_path / "a.pt")
     one = "convolutions.2.weight"
     (tmp_path / "a.pt").write_bytes(saved(conv_state() | {one: state[one]}))
-    with pytest.raises(ValueError, match=f"1 of its .* holds {'complex64' if kind == 'complex' else kind}"):
+    with pytest.raises(ValueError, match=f"1 of its .* hold {'complex64' if kind == 'complex' else kind}"):
         checkpoints.open(tmp_path / "a.pt")
 
 
