@@ -172,8 +172,7 @@ def _by_name(found: Sequence[State], path: str | Path, arch: str, every: Sequenc
         net = named.build(arch, **built) if built else usual
         own = {name: name for name in net.state_dict() if begin + name in names}
         notes = (NO_CLASSIFIER,) if "hidden" in built else ()
-        known: dict[str, Any] = {"side": named.side(net), "built": built, "notes": notes}
-        backbone = backbones.Backbone(arch, own, named.channels(net), **known)
+        backbone = backbones.Backbone(arch, own, named.channels(net), named.side(net), built, notes=notes)
         origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
         try:
             return _filled(backbone, layouts.Layout(origin, begin), replace(state, names=names), every)
