@@ -20,8 +20,8 @@ from torch import nn
 from clutils import encoders
 from clutils.checkpoints import backbones, heads, named, reading, recognition, states
 from clutils.checkpoints.backbones import NAMES
-from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.reading import Refused
+from clutils.checkpoints.recognition import Opened
 from clutils.checkpoints.states import State
 from clutils.data import kinds
 from clutils.data.sets import did_you_mean
@@ -71,7 +71,9 @@ def open(
         for name, value in (("arch", arch), ("weights", weights), ("head", head)):
             if value is not None:
                 raise ValueError(f"{name} is {value!r}, a name in a file, but a module is taken as it is")
-        return _given(path)
+        encoders.demand_weights(path)
+        arch = type(path).__name__
+        return Opened(path, "a module handed over in Python", arch, channels=named.channels(path))
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoints.open: {path!r:.80} is no file, and no nn.Module that gives features")
     name, *options = demand_arch(arch) if arch is not None else ("",)
@@ -113,11 +115,8 @@ def _opened(
     if head is not None:
         opened.head = heads.under(head, found, encoders.width(opened.encoder))
         opened.notes = [note for note in opened.notes if "head" not in note]
-    told = [
-        *_numbers(settings, TEMPERATURES),
-        *_numbers(state, TEMPERATURES[:-2]),
-    ]  # t may be a step
-    opened.temperature = next(filter(None, told), None)
+    beside = _numbers(state, TEMPERATURES[:-2])  # there t may be a step
+    opened.temperature = next(filter(None, [*_numbers(settings, TEMPERATURES), *beside]), None)
     _take_logits(opened, found)
     opened.settings = settings
     opened.epoch = next(_numbers(state, EPOCHS), None)
@@ -152,12 +151,6 @@ def demand_arch(arch: str) -> list[str]:
         if option not in backbones.OPTIONS:
             raise ValueError(f"arch has the option {option!r}; there are {', '.join(backbones.OPTIONS)}")
     return [name, *options]
-
-
-def _given(module: nn.Module) -> Opened:
-    arch = type(module).__name__
-    encoders.demand_weights(module)
-    return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
 
 
 def _under(weights: str, found: list[State], path: str | Path) -> list[State]:

@@ -5,7 +5,6 @@ Nothing is built that is not listed here, so no file can make this take more mem
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Mapping
@@ -239,10 +238,7 @@ def _resnet(
         return Backbone(arch, names, shapes["conv1.weight"][1], how=how, notes=said)
     if (kind, depth) not in RESNETS or len(blocks) != sum(depth):
         listed = "-".join(map(str, depth))
-        raise Partial(
-            f"a ResNet of {kind} blocks, {listed} in its layers, but there are "
-            + ", ".join(f"{name} ({'-'.join(map(str, d))} {k})" for (k, d), name in RESNETS.items())
-        )
+        raise Partial(f"a ResNet of {kind} blocks, {listed} in its layers, which is none of ResNet-18 to 152")
     _, channels, stem, _ = shapes["conv1.weight"]
     if stem not in (3, 7) or channels not in (1, 3):
         first = shapes["conv1.weight"]
@@ -301,7 +297,9 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     """torchvision's names, or timm's, which DINO and MoCo v3 share."""
     names = {}
     for old in found:
-        new = functools.reduce(lambda name, rule: re.sub(*rule, name), TIMM.items(), old)
+        new = old
+        for theirs, ours in TIMM.items():
+            new = re.sub(theirs, ours, new)
         if new.startswith(("class_token", "conv_proj.", "encoder.")):
             names[old] = new
         elif new.startswith(("blocks.", "patch_embed.", "reg_token", "register_tokens", "dist_token")):

@@ -20,7 +20,7 @@ RELU = "its projection head, under {!r}, is rebuilt with a ReLU between its laye
 
 def found(
     names: Mapping[str, Tensor], states: Sequence[State], features: int
-) -> list[tuple[str, nn.Module, set[str]]]:
+) -> list[tuple[str, nn.Sequential, set[str]]]:
     """Heads that no layout names: where each lies, the module, and its names among `names`.
 
     - names: what is left of the encoder's own state; states: all of the file; features: of the encoder
@@ -28,7 +28,7 @@ def found(
     The outermost of beginnings that hold one another. Classifiers, predictors, prototypes and the heads of
     moving averages are left out.
     """
-    heads: list[tuple[str, nn.Module, set[str]]] = []
+    heads: list[tuple[str, nn.Sequential, set[str]]] = []
     last = [name for name in names if "last_layer" in name]  # DINO's, whose layers have a GELU between
 
     def take(where: str, own: Mapping[str, Tensor], used: set[str]) -> None:

@@ -229,7 +229,7 @@ def cifar_resnet(blocks: int, channels: int = 3, convolved: bool = False) -> nn.
 
     with torch.device("meta"):  # all of its weights are replaced
         net = ResNet(BasicBlock, [1, 1, 1, 1])
-    net.inplanes, net.features = 16, 64  # type: ignore[assignment]
+    net.inplanes, net.features = 16, 64
     net.conv1, net.bn1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
     net.layer1 = net._make_layer(BasicBlock, 16, blocks)
     for name, width in (("layer2", 32), ("layer3", 64)):

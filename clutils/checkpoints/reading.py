@@ -209,12 +209,8 @@ def within(folder: Path) -> Path:
             "--checkpoint-every STEPS"
         )
     names = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
-    holds = (
-        f"; name one of the files in it: {names}"
-        if files
-        else "; name the file, or the folder that train wrote"
-    )
-    raise Refused(f"{folder} is a folder, but a checkpoint is a file{holds}")
+    way = f"name one of the files in it: {names}" if files else "name the file, or a folder of train's"
+    raise Refused(f"{folder} is a folder, but a checkpoint is a file; {way}")
 
 
 def _open(path: Path) -> BinaryIO:

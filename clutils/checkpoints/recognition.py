@@ -1,17 +1,16 @@
-"""Recognise the network in a file's weights, in one order (`recognise`), and fill it."""
+"""Recognise the network in a file's weights, in one order (`recognise`), and fill it: `Opened`."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from clutils.checkpoints import backbones, heads, layouts, named, states
 from clutils.checkpoints.backbones import Partial
-from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.states import State
 
 MODULE = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
@@ -21,7 +20,66 @@ SHAPES = (
 )
 NO_CLASSIFIER = "the file has nothing of its classifier: its hidden layers are left out, features end before"
 OWN = "a run of this package"
+# methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
+UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 Rows = Iterator[tuple[layouts.Layout, State]]
+
+
+@dataclass
+class Opened:
+    """An encoder out of a file, and all that is known about where it came from.
+
+    - encoder: images (N, C, H, W) -> features (N, .features), in evaluation mode
+    - origin: whose layout it was; arch: which network
+    - missing: names that the file lacked and the encoder does without (counters of batches)
+    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier)
+    - dropped: number of further tensors that nothing here uses, by their beginnings
+    - head: the projection head, where the file has one that could be rebuilt
+    - temperature: the τ of its training, where the file says so
+    - learned_scale: whether that τ was learned and lies among the weights (`logit_scale`), as CLIP's and
+      SigLIP's, whose negatives are texts; bias: SigLIP's `logit_bias`, None where there is none
+    - epoch: how far its training was, in epochs, or in steps where the file counts those alone
+    - side: the images' width it needs, None = any; channels: how many it takes
+    - notes: what was assumed, a sentence each
+    """
+
+    encoder: nn.Module
+    origin: str
+    arch: str
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    head: nn.Module | None = None
+    temperature: float | None = None
+    learned_scale: bool = False
+    bias: float | None = None
+    side: int | None = None
+    channels: int = 3
+    notes: list[str] = field(default_factory=list)
+    path: str = ""
+    kind: str = ""
+    size: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    epoch: float | None = None
+    backbone: backbones.Backbone | None = None
+
+    @property
+    def untempered(self) -> str:
+        """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
+        if self.origin == OWN and self.temperature is not None:
+            return ""  # its loss has one, whatever its method's usual loss is
+        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")]
+        told += [] if self.settings.get("method") else [self.origin.lower()]  # the file's own word goes first
+        signs = UNTEMPERED.items()
+        return next((name for said in told for sign, name in signs if said.startswith(sign)), "")
+
+    def __str__(self) -> str:
+        weights = sum(p.numel() for p in self.encoder.parameters())
+        head = "with its head" if self.head is not None else "no head"
+        tau = f"{self.untempered} has no τ" if self.untempered else "τ not in the file"
+        tau = tau if self.temperature is None else f"τ = {self.temperature:.3g}"
+        tau += f", bias {self.bias:.3g}" if self.bias is not None else ""
+        return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
 
 
 def recognise(

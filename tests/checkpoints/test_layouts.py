@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
 import torchvision
 from torch import nn
@@ -30,10 +29,6 @@ def linear(name: str, wide: int = 8, features: int = 512) -> dict[str, torch.Ten
 def mlp(name: str) -> dict[str, torch.Tensor]:
     """A head of two layers with a ReLU between."""
     return linear(f"{name}.0") | linear(f"{name}.2", features=8)
-
-
-def normalised_mlp(name: str) -> dict[str, torch.Tensor]:
-    return linear(f"{name}.0") | normalisation(f"{name}.1") | linear(f"{name}.3", features=8)
 
 
 def normalisation(name: str, wide: int = 8) -> dict[str, torch.Tensor]:
@@ -141,7 +136,7 @@ def mocos_demo() -> tuple[object, nn.Module]:
 def pytorch_byol() -> tuple[object, nn.Module]:
     f = numbered(resnet18())
     online = {f"encoder.{name}": value for name, value in f.state_dict().items()}
-    online |= normalised_mlp("projetion.net")
+    online |= mlp("projetion.net")
     return {"online_network_state_dict": online, "target_network_state_dict": dict(online)}, flat(f)
 
 
@@ -259,27 +254,6 @@ def test_what_is_left_out_is_named_and_settings_are_found(tmp_path):
     assert reopened(solo("backbone."), tmp_path).temperature == 0.2
 
 
-def test_the_head_is_the_originals_own(tmp_path):
-    from lightly.models.modules import SimCLRProjectionHead
-
-    head = seeded(lambda: SimCLRProjectionHead(512, 16, 8))
-    state = lightly_benchmark()[0]
-    state["state_dict"] |= {f"projection_head.{name}": value for name, value in head.state_dict().items()}
-    z = torch.rand(5, 512, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        assert torch.allclose(reopened(state, tmp_path).head(z), head(z), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["resnet34", "resnet50"])
-def test_deeper_resnets_are_told_apart_by_shape(name, tmp_path):
-    net = seeded(lambda: torchvision.models.get_model(name))
-    torch.save(net.state_dict(), tmp_path / "file.pth", _use_new_zipfile_serialization=False)
-    opened = checkpoints.open(tmp_path / "file.pth", arch=name)
-    assert (opened.arch, opened.kind) == (name, "torch before 1.6")
-    net.fc = nn.Identity()
-    assert same(opened.encoder, net)
-
-
 def small_vit(width: int = 192, heads: int = 3) -> nn.Module:
     net = torchvision.models.VisionTransformer(32, 16, 12, heads, width, 4 * width, num_classes=3)
     nn.init.normal_(net.heads.head.weight)
@@ -323,13 +297,6 @@ def test_vision_transformers_open_in_both_namings(names, tmp_path):
     assert opened.origin == {"torchvision": "torchvision's names", "timm": "timm's names"}.get(names, names)
 
 
-def test_safetensors_open(tmp_path):
-    (tmp_path / "a.safetensors").write_bytes(safetensors.torch.save(resnet18().state_dict()))
-    opened = checkpoints.open(tmp_path / "a.safetensors")
-    assert same(opened.encoder, without_classifier())
-    assert opened.kind == "safetensors"
-
-
 def test_a_module_of_ones_own_is_taken_as_it_is():
     net = encoders.build("conv16")
     opened = checkpoints.open(net)
@@ -359,17 +326,9 @@ def test_below_a_whole_backbone_it_stops_and_says_what_it_saw(said, tmp_path):
         reopened(WHOLE[said](resnet18().state_dict()), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("arch", "said"),
-    [
-        ("resnet50", "arch is 'resnet50', but the weights are those of conv16"),
-        ("resnet", "arch is 'resnet', which is not known; did you mean 'resnet"),
-        ("conv16-flat", "option 'flat'; there are maxpool, nomaxpool, padding1, padding2"),
-    ],
-)
-def test_an_arch_that_does_not_fit_or_exist_is_refused(arch, said, tmp_path):
-    with pytest.raises(ValueError, match=said):
-        reopened(conv_state(), tmp_path, arch)
+def test_an_arch_that_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="arch is 'resnet50', but the weights are those of conv16"):
+        reopened(conv_state(), tmp_path, "resnet50")
 
 
 def test_what_shapes_do_not_tell_can_be_told(tmp_path):
