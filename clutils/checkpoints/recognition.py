@@ -268,7 +268,7 @@ def _filled(
         notes.append("its projection head is of a kind that is not rebuilt here")
     rest_names = [name for name in names if name not in used]
     beside = [name for name in rest_names if name.startswith(layout.encoder)]
-    dropped = dict(Counter(_beginning(name) for name in rest_names if name not in beside))
+    dropped = dict(Counter(_beginning(n) for n in rest_names if not n.startswith(layout.encoder)))
     known: dict[str, Any] = {"side": backbone.side, "channels": backbone.channels, "backbone": backbone}
     return Opened(encoder, layout.origin, backbone.arch, missing, beside, dropped, head, notes=notes, **known)
 
