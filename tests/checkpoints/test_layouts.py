@@ -178,10 +178,6 @@ def dino() -> dict:
     return {"student": {name: value + 1 for name, value in state.items()}, "teacher": state, "epoch": 4}
 
 
-def byol(prefix: str) -> dict[str, torch.Tensor]:
-    return prefixed(prefix, resnet18().state_dict())
-
-
 HCL = "HCL, debiased, AttentionNCE or leftthomas's SimCLR"
 LAYOUTS = [  # origin, whether there is a head, and the file, of torchvision's ResNet or with the original
     ("torchvision's or timm's names", False, lambda: resnet18().state_dict()),
@@ -202,7 +198,7 @@ LAYOUTS = [  # origin, whether there is a head, and the file, of torchvision's R
     (
         "BYOL (byol-pytorch)",
         False,
-        lambda: byol("online_encoder.net.") | byol("target_encoder.net.") | byol("net."),
+        lambda: under("online_encoder.net.") | under("target_encoder.net.") | under("net."),
     ),
     ("BYOL (PyTorch-BYOL)", True, pytorch_byol),
     (
