@@ -11,6 +11,7 @@ import pytest
 
 from clutils import data, files
 from clutils.training import noise_maps, saved
+from tests.checkpoints.files import two_directories
 
 
 def test_what_a_living_writer_has_under_way_is_left_alone(tmp_path):
@@ -94,13 +95,6 @@ def test_arrays_that_two_readers_would_find_differently_are_refused(tmp_path, na
     refused(path, "two arrays in it are called 'vectors'")
 
 
-def other_directory(whole):
-    """The directory twice: Python takes the second, a reader that goes by the end record the first."""
-    end = whole.rindex(b"PK\x05\x06")
-    (start,) = struct.unpack("<I", whole[end + 16 : end + 20])
-    return whole[:end] + whole[start:end] + whole[end:]
-
-
 def other_archive(whole):
     """Another archive ahead, whose arrays a reader finds that goes from the first byte on; offsets fit."""
     end, ahead = whole.rindex(b"PK\x05\x06"), whole[: whole.index(b"PK\x01\x02")]
@@ -110,7 +104,7 @@ def other_archive(whole):
     return ahead + whole[:start] + bytes(directory) + record + whole[end + 20 :]
 
 
-@pytest.mark.parametrize("change", [other_directory, other_archive, lambda whole: whole + whole])
+@pytest.mark.parametrize("change", [two_directories, other_archive, lambda whole: whole + whole])
 def test_arrays_in_two_archives_or_two_directories_are_refused(tmp_path, change):
     path = two_readings(tmp_path / "own.npz", [("vectors.npy", np.ones((4, 2)))])
     path.write_bytes(change(path.read_bytes()))

@@ -5,26 +5,23 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 network it is, in one order.
 """
 
-import argparse
 import contextlib
-import copy
-import inspect
 import json
 import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
-from clutils import encoders, noise
-from clutils.checkpoints import backbones, heads, layouts, named, reading, recognition, states
+from clutils import encoders
+from clutils.checkpoints import backbones, heads, named, reading, recognition, states
 from clutils.checkpoints.backbones import NAMES
-from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.reading import Refused
+from clutils.checkpoints.recognition import Opened
 from clutils.checkpoints.states import State
 from clutils.data import kinds
 from clutils.data.sets import did_you_mean
@@ -39,7 +36,7 @@ SETTINGS = (
 LOGITS = ("logit_scale", "logit_bias")
 LARGEST_LOG = 12.0  # of a scale that is a logarithm: CLIP's stays below log 100, SigLIP's near log 117
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
-LONGEST, MOST_PARTS = 60, 16  # characters of an augmentation's name, numbers of its value
+DEEPEST = 6  # mapping of settings within others
 ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # keys that name a network
 LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
@@ -74,39 +71,43 @@ def open(
         for name, value in (("arch", arch), ("weights", weights), ("head", head)):
             if value is not None:
                 raise ValueError(f"{name} is {value!r}, a name in a file, but a module is taken as it is")
-        return _given(path)
+        encoders.demand_weights(path)
+        arch = type(path).__name__
+        return Opened(path, "a module handed over in Python", arch, channels=named.channels(path))
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoints.open: {path!r:.80} is no file, and no nn.Module that gives features")
     name, *options = demand_arch(arch) if arch is not None else ("",)
     if Path(path).is_dir():
         path = reading.within(Path(path))
-    contents = reading.read(path)
+    state, kind = reading.read(path)
     try:
-        return _opened(contents, path, name, options, weights, head)
+        opened = _opened(state, path, name, options, weights, head)
     except (ValueError, MemoryError, ImportError):
         raise
     except Exception as error:  # names, settings and shapes are the file's own, and may be anything
         raise Refused(f"{path} is damaged, or no checkpoint: {reading.one_line(error)}") from error
+    opened.path, opened.kind, opened.size = str(path), kind, Path(path).stat().st_size
+    return opened
 
 
 def _opened(
-    contents: reading.Contents,
+    state: Any,
     path: str | Path,
     name: str,
     options: list[str],
     weights: str | None,
     head: str | None,
 ) -> Opened:
-    found = states.found(contents.state, path)
+    found = states.found(state, path)
     if not found:
-        raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
-    settings = _settings(contents.state)
+        raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(state)}")
+    settings = _settings(state)
     if str(settings.get("data")).startswith(OF_NO_PICTURES):
         raise ValueError(
             f"{path} is a run of this package on {backbones.short(settings['data'])}, and {MEASURED}"
         )
     try:
-        said = _stated(contents.state, settings, Path(path))
+        said = _stated(state, settings, Path(path))
         chosen = found if weights in (None, "ema") else _under(weights, found, path)
         opened = _of_states(chosen, path, name, options, weights == "ema", said)
     except backbones.Unsound as error:
@@ -114,20 +115,12 @@ def _opened(
     if head is not None:
         opened.head = heads.under(head, found, encoders.width(opened.encoder))
         opened.notes = [note for note in opened.notes if "head" not in note]
-    opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
-    told = [
-        *_numbers(settings, TEMPERATURES),
-        *_numbers(contents.state, TEMPERATURES[:-2]),
-    ]  # t may be a step
-    opened.temperature = next(filter(None, told), None)
+    beside = _numbers(state, TEMPERATURES[:-2])  # there t may be a step
+    opened.temperature = next(filter(None, [*_numbers(settings, TEMPERATURES), *beside]), None)
     _take_logits(opened, found)
     opened.settings = settings
-    opened.epoch = next(_numbers(contents.state, EPOCHS), None)
-    if opened.origin == "a run of this package":
-        opened.generator = _generator(contents.state, opened)
-        if opened.generator is not None:
-            opened.dropped.pop("noise.", None)
-    if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
+    opened.epoch = next(_numbers(state, EPOCHS), None)
+    if isinstance(state, Mapping) and "pytorch-lightning_version" in state:
         opened.origin += ", in a Lightning file"
     return opened
 
@@ -136,15 +129,11 @@ def with_stem(opened: Opened, **of_the_stem: Any) -> Opened:
     """The same weights in a ResNet whose stem is otherwise: maxpool, padding, as in `backbones.Backbone`."""
     assert opened.backbone is not None  # only what was opened has something to be otherwise
     backbone = opened.backbone.with_options(**of_the_stem)
-    encoder = copy.copy(opened.encoder)  # shallow, and so are its layers: the weights are shared
-    encoder._modules = dict(encoder._modules)
-    first = cast(nn.Conv2d, copy.copy(encoder.conv1))
-    padding = backbone.padding if backbone.stem == 3 else 3
-    first.padding = (padding, padding)
-    encoder.conv1 = first
-    encoder.maxpool = nn.MaxPool2d(3, 2, 1) if backbone.maxpool else nn.Identity()
+    with torch.device("meta"):
+        encoder = backbone.build()
+    encoder.load_state_dict(opened.encoder.state_dict(), assign=True)
     notes = [note for note in opened.notes if note not in opened.backbone.assumptions]
-    return replace(opened, encoder=encoder, backbone=backbone, notes=[*notes, *backbone.assumptions])
+    return replace(opened, encoder=encoder.eval(), backbone=backbone, notes=[*notes, *backbone.assumptions])
 
 
 def demand_arch(arch: str) -> list[str]:
@@ -164,24 +153,13 @@ def demand_arch(arch: str) -> list[str]:
     return [name, *options]
 
 
-def _given(module: nn.Module) -> Opened:
-    arch = type(module).__name__
-    encoders.demand_weights(module)
-    return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
-
-
 def _under(weights: str, found: list[State], path: str | Path) -> list[State]:
     """The states under a key, or the names under a beginning. Raises ValueError where there are none."""
-    begin = weights.rstrip(".")
-    several = [state for state in found if begin in state.keys]
-    for state in [] if several else found:
-        if own := layouts.with_prefix(f"{begin}.", state.names):
-            several.append(replace(state, names=own))
-    if not several:
-        there = [key for state in found for key in state.keys] + [n.partition(".")[0] for n in found[0].names]
-        listed = ", ".join(dict.fromkeys(map(backbones.short, there[:200])))
-        raise ValueError(f"{path}: weights is {weights!r}, but there are only 'ema', {listed[:300]}")
-    return [replace(state, averaged="") for state in several]
+    if several := states.under_name(weights, found):
+        return [replace(state, averaged="") for state in several]
+    there = [key for state in found for key in state.keys] + [n.partition(".")[0] for n in found[0].names]
+    listed = ", ".join(dict.fromkeys(map(backbones.short, there[:200])))
+    raise ValueError(f"{path}: weights is {weights!r}, but there are only 'ema', {listed[:300]}")
 
 
 def _of_states(
@@ -194,8 +172,9 @@ def _of_states(
         raise ValueError(
             f"{path} holds no moving average of its weights: no key or name begins with ema or swa"
         )
-    if averaged or not last:
-        opened = recognition.recognise(means, path, arch, options, said)
+    taken = means if averaged or not last else last
+    opened = recognition.recognise(taken, path, arch, options, said)
+    if taken is means:
         opened.notes.append(
             f"these weights are a moving average, under {backbones.short(means[0].averaged)!r}"
         )
@@ -205,9 +184,7 @@ def _of_states(
                 if beside.head is not None and beside.arch == opened.arch:
                     opened.head = beside.head
                     opened.notes.append("its projection head is of the last weights: the average has none")
-        return opened
-    opened = recognition.recognise(last, path, arch, options, said)
-    if means:
+    elif means:
         opened.notes.append(
             f"a moving average of the weights lies beside, under {backbones.short(means[0].averaged)!r}, "
             "and was not taken (--weights ema takes it)"
@@ -223,29 +200,12 @@ def _kinds(state: Any) -> str:
 
 
 def _settings(state: Any) -> dict[str, Any]:
-    """The plain values of a file's settings, however deep under the usual names: innermost last.
-
-    "augmentation", where that is a mapping: those of its values that are numbers, or tuples of numbers.
-    """
+    """The plain values of a file's settings, under the usual names, one within another: innermost last."""
+    inner = [one for one in reading.mappings(state, DEEPEST) if one[0] and set(one[0]) <= set(SETTINGS)]
     found: dict[str, Any] = {}
-    waiting = [state]
-    seen: set[int] = set()
-    while waiting and len(seen) < 100:
-        value = waiting.pop()
-        value = vars(value) if isinstance(value, argparse.Namespace) else value
-        if not isinstance(value, dict) or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if value is not state:
-            named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
-            found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
-            if isinstance(augmentation := named.get("augmentation"), dict):
-                found["augmentation"] = {
-                    str(k)[:LONGEST]: v
-                    for k, v in augmentation.items()
-                    if isinstance(k, str) and _of_numbers(v)
-                }
-        waiting += [value[key] for key in SETTINGS if key in value]
+    for _, value in sorted(inner, key=lambda one: [-SETTINGS.index(key) for key in one[0]]):
+        named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
+        found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
     return found
 
 
@@ -267,33 +227,6 @@ def _stated(state: Any, settings: Mapping[str, Any], path: Path) -> str:
             if isinstance(held.get(key), str):
                 return str(held[key])[: reading.NAME]
     return ""
-
-
-def _of_numbers(value: Any) -> bool:
-    parts = value if isinstance(value, list | tuple) and 0 < len(value) <= MOST_PARTS else [value]
-    return all(map(_number, parts))
-
-
-def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
-    """The noise generator in a run of this package; None, with a note, where it does not fit its settings."""
-    weights = layouts.with_prefix("noise.", state["method"])
-    if not weights:
-        return None
-    configuration = state.get("configuration")
-    settings = configuration.get("method_settings") if isinstance(configuration, Mapping) else None
-    settings = settings if isinstance(settings, Mapping) else {}
-    takes = inspect.signature(noise.NoiseGenerator).parameters
-    given = {name: value for name, value in settings.items() if name in takes} | {"channels": opened.channels}
-    try:
-        backbones.demand_sound(weights)
-        with torch.device("meta"):  # nothing is drawn, and no memory taken for what its settings claim
-            generator = noise.NoiseGenerator(**given)
-        generator.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
-    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        reason = backbones.short(str(error).partition("\n")[0])
-        opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
-        return None
-    return generator.eval()
 
 
 def _take_logits(opened: Opened, found: list[State]) -> None:

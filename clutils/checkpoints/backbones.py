@@ -59,47 +59,39 @@ class Backbone:
     """A network as it was recognised: its name, what shapes can't tell, and where its weights are.
 
     - names: a weight's name in the file -> its name in the network
-    - channels, stem, side: of the images it takes; side None = any
-    - maxpool, padding, activated: of a ResNet's stem, where it differs from torchvision's
-    - convolved: of a ResNet for CIFAR, its shortcuts, as in `named.CifarResNet`
-    - built: how a network by name differs from its library's, as `named.build` takes it
+    - channels, side: of the images it takes; side None = any
+    - how: what its builder takes besides: `_build_resnet`, `_build_vit`, `named.cifar_resnet`, `named.build`
     - assumed: which of maxpool and padding nothing in the file tells
     """
 
     arch: str
     names: Mapping[str, str]
     channels: int = 3
-    stem: int = 0
     side: int | None = None
-    maxpool: bool = False
-    padding: int = 1
-    activated: bool = True
-    convolved: bool = False
-    heads: int = 0
-    hidden: int = 0
-    patch: int = 0
-    built: Mapping[str, Any] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def with_options(self, **what: Any) -> Backbone:
         """With what weights do not show, which then is not assumed any more."""
-        return replace(self, **what, assumed=tuple(name for name in self.assumed if name not in what))
+        how = {name: what.get(name, value) for name, value in self.how.items()}
+        return replace(self, how=how, assumed=tuple(name for name in self.assumed if name not in what))
 
     @property
     def assumptions(self) -> list[str]:
         """Assumptions about it, a sentence each, with the option that says otherwise."""
         said = []
         if "maxpool" in self.assumed:
-            there, other = ("a", "nomaxpool") if self.maxpool else ("no", "maxpool")
+            there, other = ("a", "nomaxpool") if self.how["maxpool"] else ("no", "maxpool")
+            stem = "{0}x{0}".format(self.how["stem"])
             said.append(
-                f"{there} max-pool behind the first convolution is assumed, as is usual behind a {self.stem}x"
-                f"{self.stem} one: weights do not tell (--arch {self.arch}-{other})"
+                f"{there} max-pool behind the first convolution is assumed, as is usual behind a {stem} one: "
+                f"weights do not tell (--arch {self.arch}-{other})"
             )
         if "padding" in self.assumed:
             said.append(
-                f"its first convolution is assumed to pad by {self.padding}: weights do not tell "
-                f"(--arch {self.arch}-padding{3 - self.padding})"
+                f"its first convolution is assumed to pad by {self.how['padding']}: weights do not tell "
+                f"(--arch {self.arch}-padding{3 - self.how['padding']})"
             )
         return said
 
@@ -109,32 +101,37 @@ class Backbone:
             if self.arch.startswith("conv"):
                 return encoders.ConvNet(self.channels, int(self.arch.removeprefix("conv")))
             if ":" in self.arch:
-                return named.build(self.arch, **self.built)
+                return named.build(self.arch, **self.how)
             if self.arch in named.DEPTHS.values():
-                blocks = (int(self.arch.removeprefix("resnet")) - 2) // 6
-                return named.CifarResNet(blocks, self.channels, self.convolved)
-            return self._vit() if self.arch.startswith("vit") else self._resnet()
+                return named.cifar_resnet(channels=self.channels, **self.how)
+            if self.arch.startswith("vit"):
+                return _build_vit(self.side, **self.how)
+            return _build_resnet(self.arch, self.channels, **self.how)
 
-    def _resnet(self) -> nn.Module:
-        import torchvision
 
-        net = torchvision.models.get_model(self.arch, weights=None)
-        net.features, net.fc = net.fc.in_features, nn.Identity()
-        stride, padding = (2, 3) if self.stem == 7 else (1, self.padding)
-        net.conv1 = nn.Conv2d(self.channels, 64, self.stem, stride, padding, bias=False)
-        if not self.maxpool:
-            net.maxpool = nn.Identity()
-        if not self.activated:
-            net.relu = nn.Identity()  # of the stem alone: blocks have their own
-        return net
+def _build_resnet(
+    arch: str, channels: int, stem: int, maxpool: bool, padding: int, activated: bool
+) -> nn.Module:
+    """maxpool, padding, activated: of the stem, where it differs from torchvision's."""
+    import torchvision
 
-    def _vit(self) -> nn.Module:
-        from torchvision.models import VisionTransformer
+    net = torchvision.models.get_model(arch, weights=None)
+    net.features, net.fc = net.fc.in_features, nn.Identity()
+    stride, padding = (2, 3) if stem == 7 else (1, padding)
+    net.conv1 = nn.Conv2d(channels, 64, stem, stride, padding, bias=False)
+    if not maxpool:
+        net.maxpool = nn.Identity()
+    if not activated:
+        net.relu = nn.Identity()  # of the stem alone: blocks have their own
+    return net
 
-        width = next(w for (w, _), name in VITS.items() if self.arch.startswith(name))
-        net = VisionTransformer(self.side, self.patch, 12, self.heads, width, self.hidden)
-        net.heads, net.features = nn.Identity(), width
-        return net
+
+def _build_vit(side: int | None, patch: int, heads: int, width: int, hidden: int) -> nn.Module:
+    from torchvision.models import VisionTransformer
+
+    net = VisionTransformer(side, patch, 12, heads, width, hidden)
+    net.heads, net.features = nn.Identity(), width
+    return net
 
 
 def recognise(found: Mapping[str, Tensor], **options: object) -> Backbone | None:
@@ -174,34 +171,31 @@ def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, li
     for name, value in given.items():
         if value.shape != own[name].shape:
             raise Partial(f"{name} is {tuple(value.shape)}, but {tuple(own[name].shape)} in {backbone.arch}")
-    demand_sound(given, own)
+    _demand_sound(given, own)
     own.update({name: value.to(own[name].dtype) for name, value in given.items()})
     net.load_state_dict(own)  # with what it says of itself, as MNASNet's version
     net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest
     return net.eval(), missing
 
 
-def demand_sound(given: Mapping[str, Tensor], own: Mapping[str, Tensor] | None = None) -> None:
-    """Raises Unsound where weights are no floating-point numbers, or not finite.
-
-    own: the network's, where some are whole numbers, as counters of batches are.
-    """
-    whole = {name for name, value in (own or {}).items() if not value.is_floating_point()}
-    odd = {name: value for name, value in given.items() if not value.is_floating_point()}
-    odd = {name: value for name, value in odd.items() if name not in whole or value.is_complex()}
+def _demand_sound(given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Raises Unsound where weights are no floating-point numbers, as the network's own are, or not finite."""
+    odd = [
+        name
+        for name, value in given.items()
+        if not value.is_floating_point() and (own[name].is_floating_point() or value.is_complex())
+    ]
     if odd:
-        kinds = ", ".join(sorted({str(value.dtype).removeprefix("torch.") for value in odd.values()}))
-        hold = "holds" if len(odd) == 1 else "hold"
+        kinds = ", ".join(sorted({str(given[name].dtype).removeprefix("torch.") for name in odd}))
         raise Unsound(
-            f"{len(odd)} of its {len(given)} weight tensors {hold} {kinds} ({_few(list(odd))}), but weights "
+            f"{len(odd)} of its {len(given)} weight tensors hold {kinds} ({_few(odd)}), but weights "
             "are floating-point numbers: quantised ones without their scale are no encoder"
         )
     # a sum is quicker, and finite only where all are; it may overflow
     bad = [n for n, value in given.items() if not (value.sum().isfinite() or value.isfinite().all())]
     if bad:
-        hold = "holds" if len(bad) == 1 else "hold"
         raise Unsound(
-            f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
+            f"{len(bad)} of its {len(given)} weight tensors hold NaN or infinity ({_few(bad)}): "
             "training ran away; a checkpoint from before may be whole"
         )
 
@@ -240,13 +234,11 @@ def _resnet(
         padded = "its shortcuts have no weights: they are taken to pad channels on both sides"
         said = () if convolved else (padded,)
         arch = named.DEPTHS[depth[:3]]
-        return Backbone(arch, names, shapes["conv1.weight"][1], 3, convolved=convolved, notes=said)
+        how = {"blocks": depth[0], "convolved": convolved}
+        return Backbone(arch, names, shapes["conv1.weight"][1], how=how, notes=said)
     if (kind, depth) not in RESNETS or len(blocks) != sum(depth):
         listed = "-".join(map(str, depth))
-        raise Partial(
-            f"a ResNet of {kind} blocks, {listed} in its layers, but there are "
-            + ", ".join(f"{name} ({'-'.join(map(str, d))} {k})" for (k, d), name in RESNETS.items())
-        )
+        raise Partial(f"a ResNet of {kind} blocks, {listed} in its layers, which is none of ResNet-18 to 152")
     _, channels, stem, _ = shapes["conv1.weight"]
     if stem not in (3, 7) or channels not in (1, 3):
         first = shapes["conv1.weight"]
@@ -262,8 +254,8 @@ def _resnet(
     if kind == "bottleneck":
         wide, seen = shapes.get("layer1.0.conv2.weight", (64, 64))[:2]
         arch = WIDER.get((arch, wide, seen), arch)
-    of_stem = (channels, stem, None, maxpool, padding, activated)
-    return Backbone(arch, names, *of_stem, assumed=assumed, notes=notes)
+    how = {"stem": stem, "maxpool": maxpool, "padding": padding, "activated": activated}
+    return Backbone(arch, names, channels, how=how, assumed=assumed, notes=notes)
 
 
 def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
@@ -287,21 +279,17 @@ def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, Any]) ->
     return backbone
 
 
-TIMM_BLOCK = {
-    "norm1.": "ln_1.",
-    "norm2.": "ln_2.",
-    "attn.qkv.": "self_attention.in_proj_",
-    "attn.proj.": "self_attention.out_proj.",
-    "mlp.fc1.": "mlp.0.",
-    "mlp.fc2.": "mlp.3.",
-}
-TIMM = {
-    "cls_token": "class_token",
-    "pos_embed": "encoder.pos_embedding",
-    "patch_embed.proj.weight": "conv_proj.weight",
-    "patch_embed.proj.bias": "conv_proj.bias",
-    "norm.weight": "encoder.ln.weight",
-    "norm.bias": "encoder.ln.bias",
+TIMM = {  # a part of a transformer's name as timm has it -> as torchvision has it
+    r"^cls_token$": "class_token",
+    r"^pos_embed$": "encoder.pos_embedding",
+    r"^patch_embed\.proj\.": "conv_proj.",
+    r"^norm\.": "encoder.ln.",
+    r"^blocks\.(\d+)\.": r"encoder.layers.encoder_layer_\1.",
+    r"\.norm([12])\.": r".ln_\1.",
+    r"\.attn\.qkv\.": ".self_attention.in_proj_",
+    r"\.attn\.proj\.": ".self_attention.out_proj.",
+    r"\.mlp\.fc1\.": ".mlp.0.",
+    r"\.mlp\.fc2\.": ".mlp.3.",
 }
 
 
@@ -309,17 +297,12 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     """torchvision's names, or timm's, which DINO and MoCo v3 share."""
     names = {}
     for old in found:
-        new = TIMM.get(old, old)
-        if block := re.match(r"blocks\.(\d+)\.(.+)", old):
-            inner = block[2]
-            for theirs, ours in TIMM_BLOCK.items():
-                inner = ours + inner.removeprefix(theirs) if inner.startswith(theirs) else inner
-            new = f"encoder.layers.encoder_layer_{block[1]}.{inner}"
+        new = old
+        for theirs, ours in TIMM.items():
+            new = re.sub(theirs, ours, new)
         if new.startswith(("class_token", "conv_proj.", "encoder.")):
             names[old] = new
-        elif old.startswith(
-            ("blocks.", "patch_embed.", "norm.", "reg_token", "register_tokens", "dist_token")
-        ):
+        elif new.startswith(("blocks.", "patch_embed.", "reg_token", "register_tokens", "dist_token")):
             raise Partial(f"a vision transformer with {short(old)}, which torchvision's does not have")
     shapes = {new: tuple(found[old].shape) for old, new in names.items()}
     width, channels, patch, _ = shapes["conv_proj.weight"]
@@ -335,7 +318,8 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     heads = int(options.get("heads", 0)) if width == 384 and options.get("heads") else HEADS[width]
     notes = (f"{heads} attention heads: weights do not tell how many",)
     arch = f"{VITS[width, len(layers)]}_{patch}"
-    return Backbone(arch, names, 3, side=across * patch, heads=heads, hidden=mlp[0], patch=patch, notes=notes)
+    how = {"patch": patch, "heads": heads, "width": width, "hidden": mlp[0]}
+    return Backbone(arch, names, side=across * patch, how=how, notes=notes)
 
 
 def _shape(found: Mapping[str, Tensor], name: str, dimensions: int) -> bool:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from clutils.checkpoints import layouts
 from clutils.checkpoints.backbones import COUNTER
-from clutils.checkpoints.states import State
+from clutils.checkpoints.states import State, under_name
 
 FEWEST = 2  # linear layers of a head that no layout names: one alone may be a classifier
 # words in a name's beginning: parts that are not the head, or that belong to a second network
@@ -20,7 +20,7 @@ RELU = "its projection head, under {!r}, is rebuilt with a ReLU between its laye
 
 def found(
     names: Mapping[str, Tensor], states: Sequence[State], features: int
-) -> list[tuple[str, nn.Module, set[str]]]:
+) -> list[tuple[str, nn.Sequential, set[str]]]:
     """Heads that no layout names: where each lies, the module, and its names among `names`.
 
     - names: what is left of the encoder's own state; states: all of the file; features: of the encoder
@@ -28,30 +28,30 @@ def found(
     The outermost of beginnings that hold one another. Classifiers, predictors, prototypes and the heads of
     moving averages are left out.
     """
-    heads: list[tuple[str, nn.Module, set[str]]] = []
+    heads: list[tuple[str, nn.Sequential, set[str]]] = []
+    last = [name for name in names if "last_layer" in name]  # DINO's, whose layers have a GELU between
+
+    def take(where: str, own: Mapping[str, Tensor], used: set[str]) -> None:
+        head = None if NONE.search(where) else rebuilt(own, features)
+        if head is not None and sum(isinstance(layer, nn.Linear) for layer in head) >= FEWEST:
+            heads.append((where, head, used))
+
     for begin in _beginnings(names):
-        inside = any(begin.startswith(known) for known, *_ in heads)
-        if inside or NONE.search(begin) or any(NONE.search(name) for name in _siblings(begin, names)):
-            continue
-        own = layouts.with_prefix(begin, names)
-        head = rebuilt(own, features)
-        if head is not None and _linear(head) >= FEWEST:
-            heads.append((begin, head, {begin + name for name in own}))
+        parent = begin.rstrip(".").rpartition(".")[0]
+        beside_last = parent and any(name.startswith(f"{parent}.") for name in last)
+        if not beside_last and not any(begin.startswith(known) for known, *_ in heads):
+            own = layouts.with_prefix(begin, names)
+            take(begin, own, {begin + name for name in own})
     for state in states:
-        where = ".".join(state.keys)
-        head = rebuilt(state.names, features) if where and not NONE.search(where) else None
-        if head is not None and _linear(head) >= FEWEST:
-            heads.append((where, head, set()))
+        if where := ".".join(state.keys):
+            take(where, state.names, set())
     return heads
 
 
 def under(begin: str, states: Sequence[State], features: int) -> nn.Module:
     """The head that the caller names, by a key or a beginning of names. Raises ValueError where none is."""
-    begin = begin.rstrip(".")
-    for state in states:
-        own = state.names if begin in (state.container, ".".join(state.keys)) else {}
-        own = own or layouts.with_prefix(f"{begin}.", state.names)
-        if head := rebuilt(own, features) if own else None:
+    for state in under_name(begin, states):
+        if head := rebuilt(state.names, features):
             return head
     fits = [where for state in states for where, *_ in found(state.names, [state], features)]
     raise ValueError(
@@ -67,19 +67,7 @@ def _beginnings(names: Mapping[str, Tensor]) -> list[str]:
     return sorted(every, key=lambda begin: (begin.count("."), begin))[:MOST]
 
 
-def _siblings(begin: str, names: Mapping[str, Tensor]) -> list[str]:
-    """The further names under the parent of a beginning: "head.last_layer.weight" of "head.mlp."."""
-    parent = begin.rstrip(".").rpartition(".")[0]
-    return [
-        n.removeprefix(parent) for n in names if parent and n.startswith(f"{parent}.") and "last_layer" in n
-    ]
-
-
-def _linear(head: nn.Module) -> int:
-    return sum(isinstance(layer, nn.Linear) for layer in head.modules())
-
-
-def rebuilt(found: Mapping[str, Tensor], features: int) -> nn.Module | None:
+def rebuilt(found: Mapping[str, Tensor], features: int) -> nn.Sequential | None:
     """A projection head from its weights: linear layers and normalisations, by their numbers or in order.
 
     A number without weights between two that have some is the ReLU between them; of layers with names, one

@@ -3,9 +3,8 @@
 Names are looked at after wrappers such as `module.` (DataParallel) are gone (`unwrapped`).
 """
 
-import bisect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -39,18 +38,14 @@ class Layout:
     container: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
 
-    def fits(self, container: str, in_order: Sequence[str]) -> bool:
-        """True where a state under this key, with these names in alphabetical order, is laid out so."""
-        if self.container is not None and container != self.container:
-            return False
-        signs = all(_begins(sign, in_order) for sign in (self.encoder, *self.signs))
-        return signs and not any(_begins(sign, in_order) for sign in self.without)
+    def fits(self, container: str, names: Iterable[str]) -> bool:
+        """True where a state under this key, with these names, is laid out so."""
 
+        def begins(sign: str) -> bool:
+            return any(name.startswith(sign) for name in names)
 
-def _begins(sign: str, in_order: Sequence[str]) -> bool:
-    """True where a name begins so: the first that is not before it, if any."""
-    at = bisect.bisect_left(in_order, sign)
-    return at < len(in_order) and in_order[at].startswith(sign)
+        where = self.container in (None, container)
+        return where and all(map(begins, (self.encoder, *self.signs))) and not any(map(begins, self.without))
 
 
 # the first that fits: special ones before those that they look like

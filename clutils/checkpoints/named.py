@@ -4,7 +4,6 @@ No weights are ever fetched: a name with a scheme of its own (`hf_hub:`, `local-
 """
 
 import contextlib
-import difflib
 import importlib
 import itertools
 import math
@@ -14,8 +13,9 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from clutils.settings import did_you_mean
 
 CLASSIFIERS = ("fc", "classifier", "head", "heads")  # modules whose last linear layer gives the classes
 SIGNS: dict[str, tuple[str, ...]] = {  # in a weight's name -> networks, or how their names begin
@@ -55,8 +55,7 @@ def demand(arch: str) -> None:
     if library == "timm":  # which knows older names, too, and the data of the weights behind a dot
         known = importlib.import_module("timm").is_model(name.partition(".")[0])
     if not known:
-        near = ", ".join(difflib.get_close_matches(name, there, 3, 0.4)) or "none that is near"
-        raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
+        raise ValueError(f"arch is {arch!r}, but {library} has no such network{did_you_mean(name, there)}")
 
 
 def candidates(name: str) -> list[str]:
@@ -125,24 +124,13 @@ def find_prefix(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> st
     return best if best is not None and 2 * counts[best] > len(wanted) else None
 
 
-def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
-    """The one network of `SIGNS` whose weights are all there by name and shape, with a classifier at most.
-
-    -> its arch, "" where there is none, and what else there is to say of it. No two of torchvision's share
-    all shapes; of timm's some do, and compute otherwise.
+def by_shapes(names: Mapping[str, Tensor]) -> str:
+    """The one network of `SIGNS` whose weights are all there by name and shape, with a classifier at most; ""
+    where there is none, or several. No two of torchvision's share all shapes; of timm's some do.
     """
-    fitting, lacking = [], ""
-    for sign in (sign for sign in SIGNS if any(sign in name for name in names)):
-        there = _there(SIGNS[sign])
-        fitting += [arch for arch in there if weights_match(arch, names)]
-        if not there:
-            lacking = f"{sign!r} in a name is a sign of timm's networks, which open where timm is installed"
-    if len(fitting) != 1:
-        return "", lacking
-    said = "its network is told by all of its weights' names and shapes"
-    if fitting[0].startswith("timm:"):
-        said += "; a variant of timm's that has the same may compute otherwise (then --arch timm:NAME)"
-    return fitting[0], said
+    there = (arch for begin in signed(names) for arch in _there(begin))
+    fitting = [arch for arch in there if weights_match(arch, names)]
+    return fitting[0] if len(fitting) == 1 else ""
 
 
 def signed(names: Mapping[str, Tensor]) -> list[str]:
@@ -161,7 +149,7 @@ def weights_match(arch: str, names: Mapping[str, Tensor]) -> bool:
         begin = find_prefix(names, usual.state_dict())
         if begin is None:
             return False
-        wanted = _on_meta(arch, **build_options(arch, usual, names, begin)[0]).state_dict()
+        wanted = _on_meta(arch, **build_options(arch, usual, names, begin)).state_dict()
     except RuntimeError:
         return False
     if any(
@@ -173,10 +161,8 @@ def weights_match(arch: str, names: Mapping[str, Tensor]) -> bool:
     return all(name in wanted or name.split(".")[0] in (*CLASSIFIERS, "mask_token") for name in own)
 
 
-def build_options(
-    arch: str, net: nn.Module, names: Mapping[str, Tensor], begin: str
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """How `build` makes the network that these weights are of, and what to say of it; net: the usual one.
+def build_options(arch: str, net: nn.Module, names: Mapping[str, Tensor], begin: str) -> dict[str, Any]:
+    """How `build` makes the network that these weights are of; net: the usual one.
 
     A transformer of timm for as many positions as there are; one of torchvision that ends before its
     classifier, where the file has nothing of that.
@@ -189,12 +175,11 @@ def build_options(
         across = math.isqrt(max(0, positions.shape[1] - others)) if positions.ndim == 3 else 0
         squared = across**2 == positions.shape[1] - others
         if across * patch != default and squared and 0 < across * patch <= LARGEST:
-            return {"side": across * patch}, ()
+            return {"side": across * patch}
     hidden = [name for name in wanted if name.split(".")[0] in CLASSIFIERS]
     if arch.startswith("torchvision:") and hidden and not any(begin + name in names for name in hidden):
-        said = "the file has nothing of its classifier, whose hidden layers are left out: features end before"
-        return {"hidden": False}, (said,)
-    return {}, ()
+        return {"hidden": False}
+    return {}
 
 
 def to_timm_names(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -215,15 +200,13 @@ def to_timm_names(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return made
 
 
-def _there(begins: tuple[str, ...]) -> list[str]:
-    library = begins[0].partition(":")[0]
-    try:
-        known = [f"{library}:{name}" for name in _listed(library)]
-    except ImportError:
-        return []
-    if library == "timm":
-        return [arch for arch in begins if arch in known]
-    return [arch for arch in known if arch.startswith(begins)]
+def _there(begin: str) -> list[str]:
+    """This network of timm, or all of torchvision whose names begin so, where the library is installed."""
+    library, _, name = begin.partition(":")
+    with contextlib.suppress(ImportError):
+        known = _listed(library)
+        return [f"{library}:{n}" for n in known if n == name or (library != "timm" and n.startswith(name))]
+    return []
 
 
 @cache
@@ -236,44 +219,23 @@ def _on_meta(arch: str, **built: Any) -> nn.Module:
 # ---- CIFAR's family (He et al. 2016, section 4.2) ----------------------------------------------------------
 
 
-class CifarResNet(nn.Module):
+def cifar_resnet(blocks: int, channels: int = 3, convolved: bool = False) -> nn.Module:
     """ResNet-20 to 110 for images of 32x32: three layers of n basic blocks, 16, 32 and 64 wide.
 
-    - convolved: whether a shortcut that halves is a 1x1 convolution; else every second pixel, and channels of
-      zeros on both sides, which has no weights
+    - convolved: whether a shortcut that halves is a 1x1 convolution, as torchvision builds it; else every
+      second pixel, and channels of zeros on both sides, which has no weights
     """
+    from torchvision.models.resnet import BasicBlock, ResNet
 
-    features = 64
-
-    def __init__(self, blocks: int, channels: int = 3, convolved: bool = False) -> None:
-        super().__init__()
-        from torchvision.models.resnet import BasicBlock
-
-        self.conv1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(16)
-        for layer, (before, width) in enumerate(((16, 16), (16, 32), (32, 64)), start=1):
-            made = [BasicBlock(before, width, stride=width // before)]
-            if before < width and convolved:
-                convolution = nn.Conv2d(before, width, 1, 2, bias=False)
-                made[0].downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
-            elif before < width:
-                made[0].downsample = Padded((width - before) // 2)
-            made += [BasicBlock(width, width) for _ in range(blocks - 1)]
-            self.add_module(f"layer{layer}", nn.Sequential(*made))
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = F.relu(self.bn1(self.conv1(images)))
-        for layer in ("layer1", "layer2", "layer3"):
-            x = self.get_submodule(layer)(x)
-        return x.mean(dim=(2, 3))
-
-
-class Padded(nn.Module):
-    """A shortcut without weights: every second pixel, and channels of zeros on both sides."""
-
-    def __init__(self, zeros: int) -> None:
-        super().__init__()
-        self.zeros = zeros
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.zeros, self.zeros))
+    with torch.device("meta"):  # all of its weights are replaced
+        net = ResNet(BasicBlock, [1, 1, 1, 1])
+    net.inplanes, net.features = 16, 64
+    net.conv1, net.bn1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+    net.layer1 = net._make_layer(BasicBlock, 16, blocks)
+    for name, width in (("layer2", 32), ("layer3", 64)):
+        net.add_module(name, net._make_layer(BasicBlock, width, blocks, stride=2))
+        if not convolved:
+            zeros = nn.ConstantPad3d((0, 0, 0, 0, width // 4, width // 4), 0)
+            net.get_submodule(name)[0].downsample = nn.Sequential(nn.AvgPool2d(1, 2), zeros)
+    net.maxpool = net.layer4 = net.fc = nn.Identity()
+    return net

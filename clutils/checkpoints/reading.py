@@ -144,17 +144,8 @@ CALLED = {
 NAMED = CALLED | INGREDIENTS | set(STORAGES) | {f"torch.{name}" for name in DTYPES}
 
 
-@dataclass(frozen=True)
-class Contents:
-    """Contents of a file: plain values and tensors, its kind in words, its bytes on the disk."""
-
-    state: Any
-    kind: str
-    size: int
-
-
-def read(path: str | Path) -> Contents:
-    """The tensors and plain values in a checkpoint. Nothing in it runs, whatever it is.
+def read(path: str | Path) -> tuple[Any, str]:
+    """Tensors and plain values in a checkpoint, and its kind in words. Nothing in it runs, whatever it is.
 
     Raises FileNotFoundError where there is no file, Refused (a ValueError) in one line on anything else that
     is no whole and harmless checkpoint. Memory stays below the file's size: tensors stay on the disk until
@@ -163,11 +154,8 @@ def read(path: str | Path) -> Contents:
     path = Path(path)
     kind = demand_harmless(path)
     _demand_name(path)
-    size = path.stat().st_size
     with _refusing(path):
-        if kind == "safetensors":
-            return Contents(_safetensors(path), kind, size)
-        return Contents(_load(path, mapped=kind == "torch"), kind, size)
+        return (_safetensors(path) if kind == "safetensors" else _load(path, mapped=kind == "torch")), kind
 
 
 def demand_harmless(path: Path, most: float | None = None) -> str:
@@ -175,9 +163,8 @@ def demand_harmless(path: Path, most: float | None = None) -> str:
 
     most: instructions of its pickle; None = INSTRUCTIONS
     """
-    _demand_file(path)
     most = INSTRUCTIONS if most is None else most
-    with _refusing(path), path.open("rb") as file:
+    with _refusing(path), _open(path) as file:
         kind = _kind(file, path)
         for pickle in _pickles(file, path, kind, most) if kind != "safetensors" else ():
             _walk(*pickle, path, most)
@@ -189,7 +176,7 @@ def _refusing(path: Path) -> Iterator[None]:
     """Context manager: an error that a broken or hostile file provokes in a parser becomes Refused."""
     try:
         yield
-    except Refused:
+    except (Refused, FileNotFoundError):
         raise
     except OSError as error:
         raise Refused(f"{path} can't be read: {error.strerror or error}") from error
@@ -222,27 +209,20 @@ def within(folder: Path) -> Path:
             "--checkpoint-every STEPS"
         )
     names = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
-    holds = (
-        f"; name one of the files in it: {names}"
-        if files
-        else "; name the file, or the folder that train wrote"
-    )
-    raise Refused(f"{folder} is a folder, but a checkpoint is a file{holds}")
+    way = f"name one of the files in it: {names}" if files else "name the file, or a folder of train's"
+    raise Refused(f"{folder} is a folder, but a checkpoint is a file; {way}")
 
 
-def _demand_file(path: Path) -> None:
-    """Raises FileNotFoundError where there is nothing, Refused where it is no regular file."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
+def _open(path: Path) -> BinaryIO:
+    """A regular file. Raises FileNotFoundError where there is nothing, Refused on anything else."""
+    if not path.exists():
         leads = " (a link that leads nowhere)" if path.is_symlink() else ""
-        raise FileNotFoundError(f"there is no file {path}{leads}") from None
-    except OSError as error:
-        raise Refused(f"{path} can't be read: {error.strerror or error}") from error
-    if not stat.S_ISREG(mode):
+        raise FileNotFoundError(f"there is no file {path}{leads}")
+    if not path.is_file():
         kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
-        what = kinds.get(stat.S_IFMT(mode), "device")
+        what = kinds.get(stat.S_IFMT(path.stat().st_mode), "device")
         raise Refused(f"{path} is a {what}, but a checkpoint is a file")
+    return path.open("rb")
 
 
 def _demand_name(path: Path) -> None:
@@ -568,12 +548,12 @@ def _refuse_twice(header: bytes, path: Path) -> None:
     """Raise Refused where a .safetensors header has one name twice: readers take different ones."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(names := dict(found)) < len(found):
-            twice = next(
-                name for name, count in collections.Counter(n for n, _ in found).items() if count > 1
-            )
-            raise Refused(f"{path} is a .safetensors file with two readings: {twice[:80]!r} is in it twice")
-        return names
+        for name, count in collections.Counter(name for name, _ in found).items():
+            if count > 1:
+                raise Refused(
+                    f"{path} is a .safetensors file with two readings: {name[:80]!r} is in it twice"
+                )
+        return dict(found)
 
     with contextlib.suppress(
         json.JSONDecodeError, UnicodeDecodeError, RecursionError

@@ -1,22 +1,85 @@
-"""Recognise the network in a file's weights, in one order (`recognise`), and fill it."""
+"""Recognise the network in a file's weights, in one order (`recognise`), and fill it: `Opened`."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from clutils.checkpoints import backbones, heads, layouts, named, states
 from clutils.checkpoints.backbones import Partial
-from clutils.checkpoints.opened import Opened
 from clutils.checkpoints.states import State
 
 MODULE = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
+SHAPES = (
+    "its network is told by all of its weights' names and shapes; one of timm's that has the same may "
+    "compute otherwise (then --arch timm:NAME)"
+)
+NO_CLASSIFIER = "the file has nothing of its classifier: its hidden layers are left out, features end before"
 OWN = "a run of this package"
+# methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
+UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 Rows = Iterator[tuple[layouts.Layout, State]]
+
+
+@dataclass
+class Opened:
+    """An encoder out of a file, and all that is known about where it came from.
+
+    - encoder: images (N, C, H, W) -> features (N, .features), in evaluation mode
+    - origin: whose layout it was; arch: which network
+    - missing: names that the file lacked and the encoder does without (counters of batches)
+    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier)
+    - dropped: number of further tensors that nothing here uses, by their beginnings
+    - head: the projection head, where the file has one that could be rebuilt
+    - temperature: the τ of its training, where the file says so
+    - learned_scale: whether that τ was learned and lies among the weights (`logit_scale`), as CLIP's and
+      SigLIP's, whose negatives are texts; bias: SigLIP's `logit_bias`, None where there is none
+    - epoch: how far its training was, in epochs, or in steps where the file counts those alone
+    - side: the images' width it needs, None = any; channels: how many it takes
+    - notes: what was assumed, a sentence each
+    """
+
+    encoder: nn.Module
+    origin: str
+    arch: str
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    head: nn.Module | None = None
+    temperature: float | None = None
+    learned_scale: bool = False
+    bias: float | None = None
+    side: int | None = None
+    channels: int = 3
+    notes: list[str] = field(default_factory=list)
+    path: str = ""
+    kind: str = ""
+    size: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    epoch: float | None = None
+    backbone: backbones.Backbone | None = None
+
+    @property
+    def untempered(self) -> str:
+        """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
+        if self.origin == OWN and self.temperature is not None:
+            return ""  # its loss has one, whatever its method's usual loss is
+        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")]
+        told += [] if self.settings.get("method") else [self.origin.lower()]  # the file's own word goes first
+        signs = UNTEMPERED.items()
+        return next((name for said in told for sign, name in signs if said.startswith(sign)), "")
+
+    def __str__(self) -> str:
+        weights = sum(p.numel() for p in self.encoder.parameters())
+        head = "with its head" if self.head is not None else "no head"
+        tau = f"{self.untempered} has no τ" if self.untempered else "τ not in the file"
+        tau = tau if self.temperature is None else f"τ = {self.temperature:.3g}"
+        tau += f", bias {self.bias:.3g}" if self.bias is not None else ""
+        return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
 
 
 def recognise(
@@ -63,10 +126,9 @@ def recognise(
 
 
 def _usual(found: Sequence[State]) -> Rows:
-    ordered = [(state, sorted(state.names)) for state in found]
-    rows = [(layout, state) for layout in layouts.LAYOUTS for state in ordered]
-    rows += [(layout, state) for state in ordered for layout in layouts.USUAL]
-    return ((row, state) for row, (state, in_order) in rows if row.fits(state.container, in_order))
+    rows = [(layout, state) for layout in layouts.LAYOUTS for state in found]
+    rows += [(layout, state) for state in found for layout in layouts.USUAL]
+    return ((layout, state) for layout, state in rows if layout.fits(state.container, state.names))
 
 
 def _unusual(found: Sequence[State]) -> Rows:
@@ -109,20 +171,23 @@ def _as_stated(opened: Opened, stated: str, inner: Mapping[str, Tensor], state: 
     shape = re.sub(r"[^a-z0-9]", "", opened.arch)
     if not stated or plain == shape or (plain.startswith("vit") and shape.startswith(plain)):
         return opened
-    candidates = named.candidates(stated)
-    for arch in candidates:
-        if named.weights_match(arch, inner):
-            taken = _by_name([State((), dict(inner))], "", arch)
-            said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
-            of_it: dict[str, Any] = {"side": taken.side, "channels": taken.channels, "missing": taken.missing}
-            of_it |= {"encoder": taken.encoder, "arch": arch, "backbone": taken.backbone}
-            return replace(opened, notes=[*state.notes, *taken.notes, said], **of_it)
-    if candidates or re.search(r"resn|vit", plain):
+    if arch := _fitting(stated, inner):
+        taken = _by_name([State((), dict(inner))], "", arch)
+        said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
+        of_it = ("encoder", "arch", "backbone", "missing", "side", "channels")
+        own: dict[str, Any] = {name: getattr(taken, name) for name in of_it}
+        return replace(opened, notes=[*state.notes, *taken.notes, said], **own)
+    if named.candidates(stated) or re.search(r"resn|vit", plain):
         opened.notes.append(
             f"the file names {backbones.short(stated)!r} as its network, but by names and shapes it was "
             f"opened as {opened.arch}: features are wrong where these differ (--arch timm:NAME has others)"
         )
     return opened
+
+
+def _fitting(stated: str, names: Mapping[str, Tensor]) -> str:
+    """The arch of a library's network that the file names and its weights fit; "" where there is none."""
+    return next((arch for arch in named.candidates(stated) if named.weights_match(arch, names)), "")
 
 
 def _by_library(
@@ -134,33 +199,22 @@ def _by_library(
     every: Sequence[State],
 ) -> Opened:
     """The network that the file names, or that all shapes tell. Raises ValueError where there is none."""
-    stated_as = named.candidates(stated) if stated and not arch else []
-    lacking = ""
     for state in found if not arch else ():
-        known, said = next((name for name in stated_as if named.weights_match(name, state.names)), ""), ""
-        if known:
-            said = "it is the one that the file names"
-        else:
-            known, said = named.by_shapes(state.names)
-        if known:
+        known = _fitting(stated, state.names)
+        said = "it is the one that the file names" if known else SHAPES
+        if known := known or named.by_shapes(state.names):
             opened = _by_name([state], path, known, every)
             return replace(opened, notes=[*opened.notes, said])
-        lacking = lacking or (f"; {said}" if said else "")
-    look = [*stated_as, *(name for state in found for name in named.signed(state.names))]
-    what = ", ".join(dict.fromkeys(look)) if look else "timm:NAME or torchvision:NAME"
-    by_hand = (
-        f"--arch {what if len(look) == 1 else 'timm:NAME'} says which network it is"
-        + (f" (it looks like {what})" if len(look) > 1 else "")
-        + f"; {MODULE}"
-    )
+    signs = (name for state in found for name in named.signed(state.names))
+    look = dict.fromkeys([*named.candidates(stated), *signs])
+    by_hand = "--arch timm:NAME says which network it is"
+    by_hand += f" (it looks like {', '.join(look)}); {MODULE}" if look else f"; {MODULE}"
     if partial:
-        raise ValueError(
-            f"{path} holds no whole encoder that is known here: found {partial[0]}{lacking}; {by_hand}"
-        )
+        raise ValueError(f"{path} holds no whole encoder that is known here: found {partial[0]}; {by_hand}")
     raise ValueError(
         f"{path} holds no encoder: under no beginning is a network that is known here ('python -m clutils "
         f"check --help' lists them); its {len(found[0].names)} tensors begin with "
-        f"{_beginnings(found[0].names)}{lacking}; {by_hand}"
+        f"{_beginnings(found[0].names)}; {by_hand}"
     )
 
 
@@ -172,11 +226,11 @@ def _by_name(found: Sequence[State], path: str | Path, arch: str, every: Sequenc
         begin = named.find_prefix(names, usual.state_dict())
         if begin is None:
             continue
-        built, notes = named.build_options(arch, usual, names, begin)
+        built = named.build_options(arch, usual, names, begin)
         net = named.build(arch, **built) if built else usual
         own = {name: name for name in net.state_dict() if begin + name in names}
-        known: dict[str, Any] = {"side": named.side(net), "built": built, "notes": notes}
-        backbone = backbones.Backbone(arch, own, named.channels(net), **known)
+        notes = (NO_CLASSIFIER,) if "hidden" in built else ()
+        backbone = backbones.Backbone(arch, own, named.channels(net), named.side(net), built, notes=notes)
         origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
         try:
             return _filled(backbone, layouts.Layout(origin, begin), replace(state, names=names), every)
@@ -214,7 +268,7 @@ def _filled(
         notes.append("its projection head is of a kind that is not rebuilt here")
     rest_names = [name for name in names if name not in used]
     beside = [name for name in rest_names if name.startswith(layout.encoder)]
-    dropped = dict(Counter(_beginning(name) for name in rest_names if name not in beside))
+    dropped = dict(Counter(_beginning(n) for n in rest_names if not n.startswith(layout.encoder)))
     known: dict[str, Any] = {"side": backbone.side, "channels": backbone.channels, "backbone": backbone}
     return Opened(encoder, layout.origin, backbone.arch, missing, beside, dropped, head, notes=notes, **known)
 

@@ -1,6 +1,7 @@
 """States of a file: every mapping that names tensors, with its names as networks have them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def found(state: Any, path: str | Path) -> list[State]:
             every += _parted(State(keys, layouts.unwrapped(names), averaged))
     every.sort(key=lambda one: layouts.rank(one.container))  # a stable sort: outer before inner
     return [_unchunked(_unpruned(one)) for one in every]
+
+
+def under_name(name: str, found: Sequence[State]) -> list[State]:
+    """States under this key; where there is none, what lies under this beginning of names."""
+    name = name.rstrip(".")
+    several = [state for state in found if name in (*state.keys, ".".join(state.keys))]
+    inner = ((state, layouts.with_prefix(f"{name}.", state.names)) for state in found)
+    return several or [replace(state, names=own) for state, own in inner if own]
 
 
 def _parted(state: State) -> list[State]:

@@ -1,7 +1,6 @@
 """Networks by name, CIFAR's ResNets and wider ones open with the features of the network that was saved."""
 
 import sys
-import types
 
 import pytest
 import torch
@@ -11,18 +10,9 @@ from torch import nn
 
 from clutils import checkpoints
 from clutils.checkpoints import named
-from tests.checkpoints.files import reopened, seeded
+from tests.checkpoints.files import installed_timm, prefixed, reopened, same, seeded
 
 IMAGES = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-
-def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
-    return bool((found - expected).norm() <= 1e-6 * expected.norm())
-
-
-@torch.no_grad()
-def same(encoder: nn.Module, original: nn.Module) -> bool:
-    return near(encoder.double()(IMAGES), original.double()(IMAGES))
 
 
 def by_hand(state: dict[str, torch.Tensor], images: torch.Tensor, blocks: int) -> torch.Tensor:
@@ -51,30 +41,15 @@ def by_hand(state: dict[str, torch.Tensor], images: torch.Tensor, blocks: int) -
 
 @pytest.mark.parametrize(("blocks", "convolved"), [(3, False), (3, True), (9, False)])
 def test_a_resnet_for_cifar_opens_with_its_features(blocks, convolved, tmp_path):
-    net = seeded(lambda: named.CifarResNet(blocks, convolved=convolved))
+    net = seeded(lambda: named.cifar_resnet(blocks, convolved=convolved))
     state = {k.replace("downsample", "shortcut"): v for k, v in net.state_dict().items()}
     head = {"linear.weight": torch.ones(10, 64), "linear.bias": torch.zeros(10)}
     opened = reopened({"state_dict": {f"module.{k}": v for k, v in (state | head).items()}}, tmp_path)
     assert opened.arch == f"resnet{6 * blocks + 2}" and opened.unexpected == list(head)
     expected = by_hand({k: v.double() for k, v in state.items()}, IMAGES, blocks)
     with torch.no_grad():
-        assert near(opened.encoder.double()(IMAGES), expected)
+        torch.testing.assert_close(opened.encoder.double()(IMAGES), expected, rtol=1e-6, atol=1e-9)
     assert any("pad channels on both sides" in note for note in opened.notes) != convolved
-
-
-@pytest.mark.parametrize(("name", "last"), [("mnasnet0_5", "classifier.1"), ("shufflenet_v2_x0_5", "fc")])
-def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
-    net = seeded(torchvision.models.get_model_builder(name))
-    state = {"model": {f"backbone.{k}": v for k, v in net.state_dict().items()}}
-    with pytest.raises(ValueError, match=r"report\.check\(module, data\)"):
-        reopened(state, tmp_path)
-    opened = reopened(state, tmp_path, f"torchvision:{name}")
-    net.set_submodule(last, nn.Identity())
-    assert same(opened.encoder, net)
-    assert opened.unexpected == [f"backbone.{last}.weight", f"backbone.{last}.bias"]
-    assert opened.origin == "torchvision's names under 'backbone.'"
-    with pytest.raises(ValueError, match=r"does not hold torchvision:resnet18: .*report\.check"):
-        reopened(state, tmp_path, "torchvision:resnet18")
 
 
 LARGE = [pytest.param(name, marks=pytest.mark.sweep) for name in ("convnext_tiny", "maxvit_t")]
@@ -84,18 +59,35 @@ OF_TORCHVISION = [  # the network, its last layer, the name that it needs, and w
     ("mobilenet_v3_small", "classifier.3", None, "torchvision:mobilenet_v3_small"),
     ("efficientnet_b0", "classifier.1", None, "torchvision:efficientnet_b0"),
     pytest.param("convnext_tiny", "classifier.2", None, "torchvision:convnext_tiny", marks=pytest.mark.sweep),
-    ("regnet_y_400mf", "fc", "torchvision:regnet_y_400mf", "torchvision:regnet_y_400mf"),
+    ("resnet34", "fc", "resnet34", "resnet34"),
+    ("resnet50", "fc", None, "resnet50"),
+    *(
+        (name, last, f"torchvision:{name}", f"torchvision:{name}")
+        for name, last in (
+            ("regnet_y_400mf", "fc"),
+            ("mnasnet0_5", "classifier.1"),
+            ("shufflenet_v2_x0_5", "fc"),
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "last", "asked", "arch"), OF_TORCHVISION)
 def test_a_network_that_its_shapes_or_its_name_tell_has_its_features(name, last, asked, arch, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
-    state = {"state_dict": {f"module.{k}": v for k, v in net.state_dict().items()}}
+    state = {"state_dict": prefixed("module.backbone.", net.state_dict())}
     opened = reopened(state, tmp_path, asked)
     net.set_submodule(last, nn.Identity())
     assert same(opened.encoder, net) and opened.arch == arch
+    assert opened.unexpected == [f"backbone.{last}.weight", f"backbone.{last}.bias"]
     assert ("by all of its weights" in "".join(opened.notes)) == (asked is None and ":" in arch)
+    if ":" in arch:
+        assert opened.origin == "torchvision's names under 'backbone.'"
+        with pytest.raises(ValueError, match=r"does not hold torchvision:resnet18: .*report\.check"):
+            reopened(state, tmp_path, "torchvision:resnet18")
+    if ":" in (asked or ""):
+        with pytest.raises(ValueError, match=r"report\.check\(module, data\)"):
+            reopened(state, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +109,7 @@ def test_the_smaller_of_two_is_not_taken_for_the_larger(tmp_path):
     for name in ("convnext_small", "convnext_tiny"):  # the small one has all names and shapes of the tiny one
         with torch.device("meta"):
             wanted = torchvision.models.get_model(name).state_dict()
-        assert named.by_shapes(wanted)[0] == f"torchvision:{name}"
+        assert named.by_shapes(wanted) == f"torchvision:{name}"
 
 
 @pytest.mark.parametrize("name", ["resnet18d", "efficientnet_b0", "convnext_tiny"])
@@ -132,61 +124,38 @@ def test_timms_networks_are_told_by_all_shapes_where_it_is_installed(name, tmp_p
 def test_timms_signs_are_named_where_it_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "timm", None)
     torch.save({"conv1.0.weight": torch.ones(32, 3, 3, 3), "bn1.weight": torch.ones(64)}, tmp_path / "a.pt")
-    with pytest.raises(ValueError, match=r"'conv1\.0\.weight' in a name is a sign of timm's networks"):
+    with pytest.raises(ValueError, match=r"--arch timm:NAME says which .*it looks like timm:resnet18d"):
         checkpoints.open(tmp_path / "a.pt")
 
 
-@pytest.fixture
-def timm(monkeypatch):
-    """What of timm is called, by a module of one network."""
-
-    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
-        assert (pretrained, num_classes) == (False, 0)
-        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-
-    module = types.ModuleType("timm")
-    module.create_model, module.is_model = create_model, lambda name: name == "tiny"
-    module.list_models = lambda: ["tiny"]
-    monkeypatch.setitem(sys.modules, "timm", module)
-
-
-def test_a_network_of_timm_opens_by_its_name_where_timm_is_installed(timm, tmp_path):
-    net = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3)))
-    torch.save(net.float().state_dict() | {"head.weight": torch.ones(2, 4)}, tmp_path / "a.pt")
+def test_a_network_of_timm_opens_by_its_name_where_timm_is_installed(monkeypatch, tmp_path):
+    make = lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())  # noqa: E731
+    installed_timm(monkeypatch, "tiny", make)
+    net = seeded(make)
+    state = net.state_dict() | {"head.weight": torch.ones(2, 4)}
     for arch in ("timm:tiny", "timm:tiny.some_data"):
-        opened = checkpoints.open(tmp_path / "a.pt", arch)
-        with torch.no_grad():
-            assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES).mean(dim=(2, 3)))
-    with pytest.raises(ValueError, match="timm has no such network; it has tiny"):
+        assert same(reopened(state, tmp_path, arch).encoder, net)
+    with pytest.raises(ValueError, match="timm has no such network; did you mean 'tiny'"):
         checkpoints.demand_arch("timm:tiney")
 
 
-def test_without_timm_that_is_said(monkeypatch):
+NO_ARCH = {  # what is said -> archs
+    "by name there are torchvision:NAME and timm:NAME": (
+        *("hf_hub:a/b", "timm:hf_hub:a/b", "timm:hf-hub:a", "timm:local-dir:/tmp", "timm:../a"),
+        *("torchvision:", "x:y"),
+    ),
+    "timm is not installed: pip install timm": ("timm:resnet18d",),
+    "torchvision has no such network; did you mean 'convnext_tiny'": ("torchvision:convnext_tny",),
+    "arch is 'resnet', which is not known; did you mean 'resnet": ("resnet",),
+    "option 'flat'; there are maxpool, nomaxpool, padding1, padding2": ("conv16-flat",),
+}
+
+
+@pytest.mark.parametrize(("said", "arch"), [(said, arch) for said in NO_ARCH for arch in NO_ARCH[said]])
+def test_a_name_of_no_network_or_with_a_scheme_of_its_own_is_refused(said, arch, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(ValueError, match="timm is not installed: pip install timm"):
-        checkpoints.demand_arch("timm:resnet18d")
-
-
-@pytest.mark.parametrize(
-    "arch",
-    [
-        "hf_hub:a/b",
-        "timm:hf_hub:a/b",
-        "timm:hf-hub:a",
-        "timm:local-dir:/tmp",
-        "timm:../a",
-        "torchvision:",
-        "x:y",
-    ],
-)
-def test_a_name_with_a_scheme_of_its_own_is_refused(arch):
-    with pytest.raises(ValueError, match="by name there are torchvision:NAME and timm:NAME"):
+    with pytest.raises(ValueError, match=said):
         checkpoints.demand_arch(arch)
-
-
-def test_an_unknown_network_of_torchvision_is_answered_by_near_ones():
-    with pytest.raises(ValueError, match=r"torchvision has no such network; it has .*convnext_tiny"):
-        checkpoints.demand_arch("torchvision:convnext_tny")
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v3_small", "alexnet", *LARGE])

@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import time
 import types
 import warnings
 import zipfile
@@ -31,7 +32,7 @@ import torch
 
 from clutils import checkpoints, encoders
 from clutils.checkpoints import reading
-from tests.checkpoints.files import conv_state, saved
+from tests.checkpoints.files import conv_state, prefixed, saved, two_directories
 
 
 class Runs:
@@ -111,25 +112,6 @@ def two_cases(folder: Path) -> bytes:
     return written.getvalue()
 
 
-def two_directories(folder: Path) -> bytes:
-    """Python reads the directory that ends at the end record, torch the one at the offset that it has."""
-    whole = saved(conv_state())
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(written, "w") as new:
-        for entry in old.namelist():
-            new.writestr(entry, old.read(entry))
-    raw = written.getvalue()
-    end = raw.rindex(b"PK\x05\x06")
-    size, start = struct.unpack("<II", raw[end + 12 : end + 20])
-    second = bytearray(raw[start:end])
-    at = 0
-    while at < size:  # each entry's place, less what Python will add to it
-        (place,) = struct.unpack("<I", second[at + 42 : at + 46])
-        second[at + 42 : at + 46] = struct.pack("<i", place - size) if place >= size else b"\0\0\0\0"
-        at += 46 + sum(struct.unpack("<HHH", second[at + 28 : at + 34]))
-    return raw[:end] + bytes(second) + raw[end:]
-
-
 def header(**entry: object) -> bytes:
     text = json.dumps({"convolutions.0.weight": entry}).encode()
     return struct.pack("<Q", len(text)) + text + b"\0" * 64
@@ -147,6 +129,12 @@ def claimed(*entries: str, more: int = 0, body: int = 64) -> bytes:
 def of_two_readings(zero: str = "0") -> bytes:
     """A header in which one name has two types: the library takes the last one, other readers the first."""
     return claimed(ENTRY.format("F32", 0, 64), ENTRY.format("I32", 0, 64).replace("0.w", f"{zero}.w"))
+
+
+def flipped() -> bytes:
+    whole = bytearray(saved(conv_state()))
+    whole[len(whole) // 2] ^= 1
+    return bytes(whole)
 
 
 def legacy(value: object) -> bytes:
@@ -197,7 +185,7 @@ ENCODE, REBUILD = named("_codecs.encode"), named("torch._utils._rebuild_tensor_v
 PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
     ("two entries of the archive have names that differ only in upper and lower case", two_cases),
-    ("a zip archive with two directories", two_directories),
+    ("a zip archive with two directories", lambda f: two_directories(rezipped(lambda *entry: entry))),
     (
         "a zip archive with two directories, or behind another",
         lambda f: saved({"a": 1}) + saved(conv_state()),
@@ -225,6 +213,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("0 data.pkl", lambda f: rezipped(lambda n, raw: None if n.endswith("data.pkl") else (n, raw))),
     ("two entries|0 data", lambda f: rezipped(lambda n, raw: (n + ".txt", raw))),
     ("the file holds none", lambda f: rezipped(lambda n, raw: None if n.endswith("/data/0") else (n, raw))),
+    ("is damaged: bad checksum", lambda f: flipped()),
     # memory without a byte in the file
     ("claims 8,589,934,588 bytes", lambda f: enlarged()),
     (
@@ -241,7 +230,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("calls 'torch.FloatStorage'", program(named("torch.FloatStorage"), MOST, CALL)),
     ("no tensors with names", program(b"}r\xff\xff\xff\x7f")),  # a memo for which C's reader takes 16 GB
     ("damaged, or no checkpoint", program(b"ttR")),  # a stack run dry
-    ("1 of its .* weight tensors holds NaN .*from before may be whole$", lambda f: saved(with_nan())),
+    ("1 of its .* weight tensors hold NaN .*from before may be whole$", lambda f: saved(with_nan())),
     # time without a byte in the file: each of these ran for hours
     ("keys that take long to hash", program(b"}", shared(45), b"Ns")),
     ("keys that take long to hash", lambda f: legacy_program(b"}" + shared(45) + b"Ns")),
@@ -371,42 +360,34 @@ def test_what_is_no_regular_file_is_said_to_be_what_it_is(tmp_path):
     for name, said in {
         "pipe": "is a named pipe",
         "endless": "is a device",
-        "loop": "can't be read: .*links",
     }.items():
         with pytest.raises(ValueError, match=said):
             checkpoints.open(tmp_path / f"{name}.pt")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .* \(a link that leads nowhere\)"):
-        checkpoints.open(tmp_path / "nowhere.pt")
-
-
-def test_a_folder_and_no_file_are_said_to_be_so(tmp_path):
-    with pytest.raises(ValueError, match="is a folder, but a checkpoint is a file"):
+    for name in ("nowhere", "loop"):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .* \(a link that leads nowhere\)"):
+            checkpoints.open(tmp_path / f"{name}.pt")
+    with pytest.raises(ValueError, match="is a folder, but a checkpoint is a file; name the file"):
         checkpoints.open(tmp_path)
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing\.pt$"):
         checkpoints.open(tmp_path / "nothing.pt")
 
 
-@pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
+@pytest.mark.parametrize("form", ["torch", "torch before 1.6", "safetensors"])
 def test_a_file_cut_off_anywhere_is_refused(form, tmp_path):
     state = conv_state()
-    make = {"zip": saved, "legacy": legacy, "safetensors": safetensors.torch.save}[form]
+    make = {"torch": saved, "torch before 1.6": legacy, "safetensors": safetensors.torch.save}[form]
     whole, path = make(state), tmp_path / "cut.pt"
     path.write_bytes(whole)
-    assert checkpoints.open(path).arch == "conv16"
+    opened = checkpoints.open(path)
+    assert (opened.arch, opened.kind) == ("conv16", form)
+    own = opened.encoder.state_dict()
+    assert all(torch.equal(own[name], value) for name, value in state.items())
     for tenth in range(10):
         path.write_bytes(whole[: len(whole) * tenth // 10])
         with pytest.raises(ValueError) as caught:
             checkpoints.open(path)
         assert "\n" not in str(caught.value)
         assert tenth < 2 or "truncated" in str(caught.value)
-
-
-def test_a_flipped_byte_is_a_damaged_file(tmp_path):
-    whole = bytearray(saved(conv_state()))
-    whole[len(whole) // 2] ^= 1
-    (tmp_path / "a.pt").write_bytes(whole)
-    with pytest.raises(ValueError, match="checksum"):
-        checkpoints.open(tmp_path / "a.pt")
 
 
 def test_no_name_on_the_list_can_call_or_take_memory():
@@ -429,25 +410,14 @@ def test_what_is_listed_as_harmless_is_kept_or_becomes_nothing(tmp_path):
         "written": datetime.datetime(2024, 5, 6),
         "took": datetime.timedelta(hours=3),
         "torch": torch.torch_version.TorchVersion("2.4.0"),
-        "types": [
-            int,
-            str,
-            float,
-            list,
-            bytes,
-            object,
-            range(3),
-            slice(1, 2),
-            1 + 2j,
-            {1, 2},
-            frozenset([3]),
-        ],
+        "types": [int, str, float, list, bytes, object],
+        "values": [range(3), slice(1, 2), 1 + 2j, {1, 2}, frozenset([3])],
         "bytes": [b"", b"a", bytearray(b"ab"), bytearray(), decimal.Decimal("1.5"), datetime.UTC],
     }
     for key, options in (("args", argparse.Namespace), ("hyper_parameters", types.SimpleNamespace)):
         torch.save(value | {"state_dict": conv_state(), key: options(temperature=0.5)}, tmp_path / "a.pt")
         assert checkpoints.open(tmp_path / "a.pt").temperature == 0.5
-    found = reading.read(tmp_path / "a.pt").state
+    found = reading.read(tmp_path / "a.pt")[0]
     assert all(isinstance(found[name], reading.Nothing) for name in ("best", "folder", "optimizer"))
     assert found["counts"] == {"lr": [0.1]} and found["order"] == {"a": 1}
 
@@ -465,7 +435,7 @@ def test_a_stand_in_keeps_nothing_of_what_it_is_told_to_become(tmp_path):
     state = b"}(" + text("__class__") + named("builtins.dict") + text("temperature") + b"G"
     state += struct.pack(">d", 0.4) + b"u"
     (tmp_path / "a.pt").write_bytes(program(b"}", text("args"), SPACE, NONE, CALL, state, b"bs")(tmp_path))
-    found = reading.read(tmp_path / "a.pt").state["args"]
+    found = reading.read(tmp_path / "a.pt")[0]["args"]
     assert type(found) is argparse.Namespace
 
 
@@ -485,28 +455,28 @@ def test_full_unpickling_is_nowhere_in_the_package():
     [
         {"args": {"temperature": 2**2000, "t": 0.5}, "epoch": 2**2000},
         {"hyper_parameters": {"temperature": -(2**70), "t": 0.5, 3: 4, "a" * 600: 1}, "epoch": -(2**2000)},
-        {
-            "configuration": 3,
-            "args": {"t": 0.5, "augmentation": {"flip": 2**2000, (1, 2): 3, "blur": [2**70]}},
-        },
         {"configuration": [1, 2], "settings": {"t": 0.5, "config": [{"t": 0.1}]}},
-        {"configuration": {"method_settings": [1], "t": 0.5}},
-        {"configuration": {"method_settings": {"network": "mlp", "start": 2**2000}, "t": 0.5}},
+        {"configuration": {"t": 0.1, "loss": {"t": 0.5}, "args": [1]}, "args": {"t": 0.2}},
     ],
 )
 def test_settings_may_be_anything_and_what_is_no_number_is_passed_over(odd, tmp_path):
     state = {f"encoder.{name}": value for name, value in conv_state().items()}
-    torch.save({"method": state | {"noise.network.0.weight": torch.ones(1)}, **odd}, tmp_path / "a.pt")
+    torch.save({"method": state, **odd}, tmp_path / "a.pt")
     opened = checkpoints.open(tmp_path / "a.pt")
-    assert (opened.temperature, opened.epoch, opened.generator) == (0.5, None, None)
+    assert (opened.temperature, opened.epoch) == (0.5, None)
     assert all(abs(v) < 2**63 for v in opened.settings.values() if isinstance(v, int))
 
 
-def test_a_good_encoder_opens_beside_much_else(tmp_path):
+def test_a_good_encoder_opens_beside_much_else_within_20_seconds(tmp_path):
+    """Names beside the encoder were looked up in a list, each anew: 45,000 took minutes."""
     many = {f"w{k}": ONE_VALUE for k in range(5_000)}
     moments = {f"encoder.{k}": {"exp_avg": ONE_VALUE, "exp_avg_sq": ONE_VALUE} for k in range(5_000)}
-    torch.save({"ema": many, "optimizer": {"state": moments}, "state_dict": conv_state()}, tmp_path / "a.pt")
-    assert checkpoints.open(tmp_path / "a.pt").arch == "conv16"
+    state = prefixed("encoder.", conv_state()) | {f"encoder.x{k}": ONE_VALUE for k in range(40_000)}
+    torch.save({"ema": many, "optimizer": {"state": moments}, "state_dict": state}, tmp_path / "a.pt")
+    before = time.process_time()
+    opened = checkpoints.open(tmp_path / "a.pt")
+    assert opened.arch == "conv16" and len(opened.unexpected) == 40_000
+    assert time.process_time() - before < 20
 
 
 WEIGHTS = {  # what they become -> what is said
@@ -526,7 +496,7 @@ def test_weights_that_are_no_floating_point_numbers_are_refused(kind, form, tmp_
         checkpoints.open(tmp_path / "a.pt")
     one = "convolutions.2.weight"
     (tmp_path / "a.pt").write_bytes(saved(conv_state() | {one: state[one]}))
-    with pytest.raises(ValueError, match=f"1 of its .* holds {'complex64' if kind == 'complex' else kind}"):
+    with pytest.raises(ValueError, match=f"1 of its .* hold {'complex64' if kind == 'complex' else kind}"):
         checkpoints.open(tmp_path / "a.pt")
 
 

@@ -49,7 +49,7 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
     opened = reopened({f"encoder.{name}": value for name, value in state.items()}, tmp_path)
     assert opened.backbone.assumed == ("maxpool", "padding")
     decided = preprocessing.with_decided_stem(opened, images[192:])
-    assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
+    assert [decided.backbone.how[name] for name in ("padding", "maxpool")] == [padding, maxpool]
     assert decided.backbone.assumed == () and not any("do not tell" in note for note in decided.notes)
     assert f"padding of its stem is {padding}, by what" in decided.notes[-2]
 
@@ -59,14 +59,14 @@ def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(im
     chosen, said = preprocessing.best_normalisation(opened, images[192:])
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
     assert "too close to choose" not in said
-    assert preprocessing.with_decided_stem(opened, images[192:]).backbone.maxpool
+    assert preprocessing.with_decided_stem(opened, images[192:]).backbone.how["maxpool"]
 
 
 def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
     opened = reopened(settled(2, False, 0.0, 1.0, images[:192]), tmp_path)
     noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
     undecided = preprocessing.with_decided_stem(opened, noise)
-    assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
+    assert "padding" in undecided.backbone.assumed and undecided.backbone.how["padding"] == 1
     assert any("pad by 1: weights do not tell" in note for note in undecided.notes)
     chosen, said = preprocessing.best_normalisation(opened, noise)
     assert chosen in preprocessing.NORMALISATIONS.values() and said.endswith("; the nearest is used")
