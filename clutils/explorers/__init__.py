@@ -15,12 +15,10 @@ from clutils.explorers.pages import (
     Frame,
     Replay,
     frame,
-    index,
     module,
     page,
     qr_code,
     write,
-    write_index,
 )
 from clutils.explorers.replay import of_run
 
@@ -31,12 +29,10 @@ __all__ = [
     "Frame",
     "Replay",
     "frame",
-    "index",
     "module",
     "of_run",
     "page",
     "photo_map",
     "qr_code",
     "write",
-    "write_index",
 ]

@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add(
         "--out",
         metavar="FILE",
-        help=f"file to write (default: PAGE.html); for {ALL} a folder (default: {FOLDER}), whose index.html "
-        "has all of them on one page",
+        help=f"file to write (default: PAGE.html); for {ALL} a folder (default: {FOLDER})",
     )
     add("--base-url", metavar="URL", default="", help="address of the pages, for links and a QR code")
     options = parser.parse_args(arguments)
@@ -56,8 +55,7 @@ def _write(options: argparse.Namespace) -> None:
     folder = Path(options.out or FOLDER)
     for name in explorers.NAMES:
         explorers.write(folder / f"{name}.html", name, base_url=options.base_url)
-    explorers.write_index(folder / "index.html")
-    print(f"{folder / 'index.html'}: all of them on one page")
+    print(f"{folder}: {len(explorers.NAMES)} pages, which open in a browser")
 
 
 def _setting(given: str) -> tuple[str, Any]:

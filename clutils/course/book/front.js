@@ -1,9 +1,9 @@
 // The front page's own two pictures: sixteen images on two circles, and the map of a run. Both on a canvas, drawn
 // only while something moves on it, it is on the screen, and the page is the one that is looked at.
 
-import { FULL, STEPS, forces, measured, moved, start } from "./motion.js";
-import { unpack } from "./places.js";
-import { html, number, percent, warm } from "./tools.js";
+import { FULL, STEPS, forces, measured, moved, start } from "../../explorers/motion.js";
+import { unpack } from "../../explorers/places.js";
+import { html, number, percent, warm } from "../../explorers/tools.js";
 
 const front = JSON.parse(document.getElementById("front").textContent), $ = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
