@@ -63,10 +63,10 @@ TIMED = """async ([name, low, high, moves]) => {
   return [drawn, shown];
 }"""
 PLAYED = """() => new Promise((done) => {
-  const app = document.getElementById("explorer").explorer, times = [];
+  const app = document.getElementById("explorer").explorer, times = [], drawn = [];
   app.state.step = 0; app.play(true);
-  const tick = (now) => { times.push(now);
-    times.length < 150 ? requestAnimationFrame(tick) : done([times, app.frames]); };
+  const tick = (now) => { times.push(now); drawn.push(app.took);
+    times.length < 150 ? requestAnimationFrame(tick) : done([times, drawn]); };
   requestAnimationFrame(tick);
 })"""
 

@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
-import { Chart, bar, begin, dragged, explore, mark, named, settingsOf } from "./shell.js";
-import { equals, number, percent, put, svg, tint } from "./tools.js";
+import { Chart, bar, begin, dragged, explore, mark, named, settingsOf, svg } from "./shell.js";
+import { equals, number, percent, put, tint } from "./tools.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
 const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));

@@ -1,7 +1,8 @@
 import { compare } from "./losses.js";
 import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
-import { Chart, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { html, number, put, svg, tint } from "./tools.js";
+import { player } from "./player.js";
+import { Chart, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { html, number, put, tint } from "./tools.js";
 
 const R = 124, MIDDLE = 170, UP = 152;
 
@@ -71,7 +72,7 @@ class Lane { // one loss, and where it takes the points
     };
   }
   colour(app) { return tint(settingsOf(app, this.menu).temperature); }
-  angles(app) { return this.path[Math.min(now(app), this.path.length - 1)]; }
+  angles(app) { return this.path[Math.min(app.now(), this.path.length - 1)]; }
   move(app, to) { // from here on both losses start
     const now = this.angles(app).slice();
     now[this.chosen] = to;
@@ -136,53 +137,18 @@ const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "unif
   ["tolerance", "tolerance (classes together)"]];
 
 function build(app) {
-  [app.button, app.slider] = [{}, {}]; // where they are hidden
+  player(app, "step", STEPS, STEPS);
   app.lanes = [new Lane(app, "loss"), new Lane(app, "beside")];
   const column = html("div", { className: "column" }, app.stage);
   app.charts = CURVES.map(([key, title]) => {
     const chart = new Chart(column, { title, height: 92, foot: 18, x: { low: 0, high: 40, label: "" }, y: { low: 0, high: 1 } });
     return { key, chart, lines: ["one", "two"].map((look) => chart.line(look)), here: chart.line("ink thin") };
   });
-  const advance = () => {
-    if (!app.playing) return;
-    const began = performance.now();
-    const step = now(app) + 1;
-    if (step > STEPS) return app.play(false);
-    app.state.step = step;
-    app.draw();
-    app.slider.value = step;
-    app.frames = [...(app.frames || []).slice(-99), performance.now() - began];
-    app.next = requestAnimationFrame(advance);
-  };
-  let untouched = true;
-  app.play = (on) => {
-    untouched = false;
-    cancelAnimationFrame(app.next); // or it would play twice as fast
-    app.playing = on;
-    if (on && now(app) >= STEPS) app.state.step = 0;
-    if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
-    if (on) app.next = requestAnimationFrame(advance);
-  };
   app.lanes.forEach((lane) => lane.reset(app));
-  if (!app.calm && app.state.step === "") setTimeout(() => untouched && app.play(true), 400);
-}
-
-// Where the page stands: with reduced motion it opens on the end of the way
-const now = ({ state, still, framed }) => Math.min(state.step === "" && still && !framed ? STEPS : Number(state.step) || 0, STEPS);
-
-function buttons(app) {
-  const row = html("div", { className: "buttons" });
-  app.button = html("button", { type: "button", onclick: () => { app.asked = true; app.play(!app.playing); } }, row, app.playing ? "❚❚ pause" : "▶ play");
-  const go = (step) => { app.play(false); app.state.step = Math.min(Math.max(step, 0), STEPS); app.slider.value = app.state.step; app.refresh(); };
-  html("button", { type: "button", title: "one step", "aria-label": "one step", onclick: () => go(now(app) + 1) }, row, "▶❚");
-  html("button", { type: "button", title: "to the start", "aria-label": "to the start", onclick: () => go(0) }, row, "❙◀");
-  app.slider = html("input", { type: "range", min: 0, max: STEPS, "aria-label": "step", oninput: () => go(Number(app.slider.value)) }, row);
-  app.slider.value = now(app);
-  return row;
 }
 
 function draw(app) {
-  const step = now(app), two = app.state.beside !== "none";
+  const step = app.now(), two = app.state.beside !== "none";
   const lanes = two ? app.lanes : app.lanes.slice(0, 1);
   app.lanes[1].figure.hidden = !two;
   for (const lane of lanes) {
@@ -213,7 +179,7 @@ function fresh(app, name) { // what a change begins again
   if (["pictures", "classes", "scatter", "arc", "seed"].includes(name)) app.state.at = "";
   if (name !== null) app.state.step = 0;
   app.lanes.forEach((lane) => lane.reset(app));
-  if (app.slider) app.slider.value = now(app);
+  app.slider.value = app.now();
   app.play(name !== null && name !== "at" && !app.still && (app.asked || !app.calm)); // in a frame, once somebody played
 }
 
@@ -223,6 +189,6 @@ function shown(app, name) {
 }
 
 export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, buttons, fresh, shown }, compare);
+  const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.forces = (menu, angles) => acting(app, menu, angles); // for what asks the page: its tests
 } };

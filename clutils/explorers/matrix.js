@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
-import { Chart, bar, begin, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { equals, html, number, percent, put, random, svg } from "./tools.js";
+import { Chart, bar, begin, dragged, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { equals, html, number, percent, put, random } from "./tools.js";
 
 const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
 
@@ -132,7 +132,7 @@ function drawRuler(app) {
 
 class Grid { // cells in shades; marks of another shape for pulls, so that colour is not needed
   constructor(app, title, shade) {
-    this.root = svg("svg", { viewBox: "0 0 340 310", role: "img", class: "drag" }, app.stage);
+    this.root = svg("svg", { viewBox: "0 0 340 310", role: "img" }, app.stage);
     this.title = svg("text", { x: LEFT, y: 15, class: "title" }, this.root, title);
     this.layers = [(k) => shade(k / LEVELS), (k) => shades("blue")((k + 2) / (LEVELS + 2))].map((fill) => // cells, pulls
       Array.from({ length: LEVELS + 1 }, (_, k) => svg("path", { fill: fill(k) }, this.root)));
@@ -144,8 +144,7 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
       const size = views(app), [x, y] = spot(this.root, e), row = Math.floor(((columns(app) ? x - LEFT : y - TOP) / SIDE) * size);
       if (row >= 0 && row < size) app.choose(row);
     };
-    this.root.onpointerdown = (e) => { this.held = true; pick(e); };
-    this.root.onpointermove = (e) => this.held && e.buttons && pick(e);
+    dragged(this.root, pick);
   }
   draw(app, table, bars, own) { // table: numbers from 0 to 1 or null; below 0 for pulls
     const size = table.length, cell = SIDE / size, gap = cell > 6 ? 0.6 : 0;

@@ -18,8 +18,7 @@ from torch import Tensor
 import clutils
 from clutils import files, maps
 from clutils.data import ImageSet
-from clutils.explorers.controls import SOURCES
-from clutils.explorers.pages import embedded, template
+from clutils.explorers.pages import embedded, module, template
 from clutils.settings import within
 
 TILE = 48  # pixels of a thumbnail's side
@@ -82,7 +81,7 @@ def page(
         source=html.escape(f"{pictures.source}. clutils {clutils.__version__}."),
         data=embedded(data),
         sprite=base64.b64encode(_sprite(pictures.images)).decode(),
-        script=(SOURCES / "map.js").read_text(encoding="utf-8"),
+        script=module("map"),
     )
 
 

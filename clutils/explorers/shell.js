@@ -1,8 +1,16 @@
 // What every explorer shares: controls, the state in the link's hash, charts in SVG.
 
-import { html, number, seen, svg, warm } from "./tools.js";
+import { copied, html, number, seen, warm } from "./tools.js";
 
 const words = { true: true, false: false, none: null, None: null, inf: Infinity };
+
+export function svg(tag, attributes = {}, parent = null, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
 
 export function spot(root, event) { // where a pointer is, in units of an SVG's viewBox
   const r = root.getBoundingClientRect(), k = root.viewBox.baseVal.width / r.width;
@@ -187,12 +195,12 @@ class Slider { // from positions 0 to 1000 to values; one step beyond the ends f
     const v = this.how === "log" ? low * (high / low) ** (at / this.steps) : low + at * this.step;
     return this.whole ? Math.round(v) : Number(v.toPrecision(this.how === "log" ? 3 : 6));
   }
-  position(v) {
+  position(v) { // where the nearest value is
     if (v === null) return -1;
     if (v === Infinity) return this.steps + 1;
-    if (this.values) return this.values.reduce((best, x, k) => (Math.abs(x - v) < Math.abs(this.values[best] - v) ? k : best), 0);
-    const [low, high] = this.dial;
-    return Math.round(this.how === "log" ? (Math.log(v / low) / Math.log(high / low)) * this.steps : (v - low) / this.step);
+    let best = 0;
+    for (let at = 1; at <= this.steps; at++) if (Math.abs(this.value(at) - v) < Math.abs(this.value(best) - v)) best = at;
+    return best;
   }
 }
 
@@ -313,7 +321,7 @@ function lay(app) { // the controls that there are now; an input that stays is k
     const early = wanted.filter((c) => app.early && app.page.early(app, c.name));
     app.early?.replaceChildren(...early.map((c) => app.inputs[c.name].row));
     app.form.replaceChildren(...wanted.filter((c) => !early.includes(c)).map((c) => app.inputs[c.name].row));
-    if (app.page.buttons && !app.hidden.has("buttons")) app.form.prepend(app.page.buttons(app));
+    if (app.buttons && !app.hidden.has("buttons")) app.form.prepend(app.buttons());
   }
   for (const c of wanted) app.inputs[c.name].show(app.state[c.name]);
   app.form.hidden = !app.form.children.length;
@@ -383,10 +391,7 @@ function sharing(app, foot, model) {
   app.linked = () => box.open && fill();
   copy.onclick = async () => {
     link.value = address();
-    link.select();
-    let done = true;
-    try { await navigator.clipboard.writeText(link.value); } catch { done = document.execCommand("copy"); }
-    copy.textContent = done ? "copied" : "not copied";
+    copy.textContent = await copied(link) ? "copied" : "not copied";
     setTimeout(() => (copy.textContent = "copy link"), 1500);
   };
   if (app.data.qr) {
