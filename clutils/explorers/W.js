@@ -79,15 +79,14 @@ function build(app) {
     parts.names = svg("g", {}, chart.root);
     return parts;
   };
-  const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "W" };
-  app.warm = made({ title: "W against τ", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
-  app.many = made({ title: "W against K", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
+  const y = { low: 0, high: 1 };
+  app.warm = made({ title: "", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
+  app.many = made({ title: "", x: { low: 1, high: MOST, log: true, label: "K" }, y });
   const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), push (down)", left: 12,
     x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
   const { chart } = who;
   who.number = svg("path", { fill: "var(--grey)" }, chart.inside);
   who.push = svg("path", { fill: "var(--red)" }, chart.inside);
-  who.drawn = svg("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }, chart.inside);
   who.positive = chart.line("one");
   who.at = svg("path", { class: "here" }, chart.inside);
   who.mean = svg("path", { fill: "var(--ink)" }, chart.inside);
@@ -158,11 +157,18 @@ function draw(app) {
   const crowds = new Map(), of = (k) => { if (!crowds.has(k)) crowds.set(k, population(state, k)); return crowds.get(k); };
   const atK = (name, p, k) => pulls(name, p, of(k));
   const T = along(COLD, HOT, 90), N = [...new Set(along(1, MOST, 60).map(Math.round))];
-  const show = (parts, xs, point, here, coarse) => {
+  const sides = [[app.warm, T, atT, state.temperature], [app.many, N, atK, K]].map(([parts, xs, point, here]) => ({ parts, xs, point, here,
+    one: curve(state.loss, settingsOf(app, "loss"), xs, point),
+    two: state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point) }));
+  const most = Math.max(1, ...sides.flatMap(({ one, two }) => [...one, ...(two ?? [])]).filter(Number.isFinite));
+  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9, drawn = gated ? "W" : "τ · pull"; // of a loss whose pull is not W / τ
+  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high };
+  if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
+  for (const { parts, xs, point, here, one, two } of sides) {
     const { chart } = parts;
+    chart.head.textContent = `${drawn} against ${chart.x.label}`;
+    chart.axes(chart.x, { ...y, label: point === atT ? drawn : "" });
     parts.names.replaceChildren();
-    const one = curve(state.loss, settingsOf(app, "loss"), xs, point);
-    const two = state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point);
     put(parts.one, chart.trace(xs, one));
     put(parts.two, two ? chart.trace(xs, two) : "");
     if (point === atT) [0.02, 2].forEach((t, k) => parts.ramp.setAttribute(`x${k + 1}`, chart.X(t)));
@@ -171,7 +177,7 @@ function draw(app) {
       parts[menu].style.stroke = t > 0 && point === atT ? "url(#rampτ)" : tint(t);
     }
     parts.here.style.fill = tint(state.temperature);
-    const few = xs.filter((_, k) => k % coarse === 0);
+    const few = xs.filter((_, k) => k % 3 === 0);
     for (const [name, path] of Object.entries(parts.all)) {
       const p = Object.fromEntries(data.losses[name].settings.map((c) => [c.name, c.default === "inf" ? Infinity : c.default]));
       if ("temperature" in p && state.temperature) p.temperature = state.temperature;
@@ -180,19 +186,6 @@ function draw(app) {
     put(parts.here, here === undefined ? "" : mark(0, chart.X(here), chart.Y(Math.min(found.gate, chart.y.high)), 6));
     const from = (curve_) => `from ${number(curve_[0])} at ${chart.x.label} = ${number(xs[0])} to ${number(curve_[curve_.length - 1])} at ${number(xs[xs.length - 1])}`;
     chart.say(`${titled("loss")} ${from(one)}${here === undefined ? "" : `, here ${number(found.gate)} at ${number(here)}`}${two ? `; dashed, ${titled("beside")} ${from(two)}` : ""}`);
-    return Math.max(1, ...one.filter(Number.isFinite), ...(two || []).filter(Number.isFinite));
-  };
-  const most = Math.max(show(app.warm, T, atT, state.temperature, 3), show(app.many, N, atK, K, 3));
-  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9, drawn = gated ? "W" : "τ · pull"; // of a loss whose pull is not W / τ
-  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high, label: drawn };
-  if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
-  if (app.high !== high || app.drawn !== drawn) {
-    [app.high, app.drawn] = [high, drawn];
-    app.warm.chart.head.textContent = `${drawn} against τ`;
-    app.many.chart.head.textContent = `${drawn} against K`;
-    app.warm.chart.axes(app.warm.chart.x, y);
-    app.many.chart.axes(app.many.chart.x, { ...y, label: "" });
-    return draw(app);
   }
   const { chart } = app.warm, limit = K / (K + 1), turn = found.turning;
   put(app.warm.limit, chart.trace([COLD, HOT], [limit, limit]));
@@ -263,7 +256,7 @@ function shown(app, name) {
   return !["similarity", "spread", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
 }
 
-export default { render({ model, el }) {
+export default function (model, el) {
   const app = explore(model, el, { build, draw, fresh, shown, preview }, compare);
   app.ask = (menu) => ask(app, menu);
-} };
+}

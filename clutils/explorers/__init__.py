@@ -4,8 +4,7 @@
     explorers.frame("W", loss="MACL")        # in a notebook's cell, a book or a slide
 
 Their numbers are computed by JavaScript in the page, by the formulas of `clutils.losses`; values of the
-package, computed when a page is made, stand beside in it, and the page compares. The sources are ES modules
-with the `render({ model, el })` of anywidget (`module`).
+package, computed when a page is made, stand beside in it, and the page compares.
 """
 
 from clutils.explorers import photo_map

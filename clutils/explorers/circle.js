@@ -1,7 +1,7 @@
 import { compare } from "./losses.js";
 import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
 import { player } from "./player.js";
-import { Chart, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { Chart, dragged, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
 import { html, number, put, tint } from "./tools.js";
 
 const R = 124, MIDDLE = 170, UP = 152;
@@ -17,7 +17,7 @@ class Lane { // one loss, and where it takes the points
     this.menu = menu;
     this.figure = html("figure", { style: "margin:0" }, app.stage);
     this.title = html("figcaption", { className: "caption" }, this.figure);
-    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", class: "drag", tabindex: 0,
+    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", tabindex: 0,
       "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
     this.sub = html("div", { className: "caption soft" }, this.figure);
     this.ring = svg("circle", { cx: MIDDLE, cy: UP, r: R, class: "line" }, root);
@@ -42,24 +42,16 @@ class Lane { // one loss, and where it takes the points
       });
       return found;
     };
-    root.addEventListener("touchstart", (e) => { // a finger on a point moves it, beside one it scrolls the page
-      if (grasped(e.changedTouches[0]) >= 0) e.preventDefault();
-    }, { passive: false });
-    root.onpointerdown = (e) => {
-      const found = grasped(e);
-      if (found >= 0) {
-        this.chosen = found;
-        root.setPointerCapture(e.pointerId);
-        this.dragging = true;
-        app.play(false);
-      }
-    };
-    root.onpointermove = (e) => {
-      if (!this.dragging) return;
+    let held = false;
+    dragged(root, (e) => {
+      held = grasped(e) >= 0;
+      if (!held) return;
+      this.chosen = grasped(e);
+      app.play(false);
+    }, (e) => {
       const [x, y] = touched(e);
-      this.move(app, Math.atan2(y, x));
-    };
-    root.onpointerup = root.onpointercancel = () => { this.dragging = false; };
+      if (held) this.move(app, Math.atan2(y, x));
+    }, () => { held = false; }, (e) => grasped(e) >= 0);
     root.onkeydown = (e) => {
       const by = { ArrowLeft: 1, ArrowRight: -1 }[e.key], next = { ArrowUp: 1, ArrowDown: -1 }[e.key];
       if (!by && !next) return;
@@ -188,7 +180,7 @@ function shown(app, name) {
   return name !== "by_labels" || takes;
 }
 
-export default { render({ model, el }) {
+export default function (model, el) {
   const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.forces = (menu, angles) => acting(app, menu, angles); // for what asks the page: its tests
-} };
+}

@@ -206,16 +206,10 @@ function choose(k, number = state.on) {
 }
 
 function enclose(map, loop) { // the images inside a lasso
-  const inside = (x, y) => {
-    let odd = false;
-    for (let i = 0, j = loop.length - 1; i < loop.length; j = i++) {
-      const [a, b] = loop[i], [c, d] = loop[j];
-      if (b > y !== d > y && x < ((c - a) * (y - b)) / (d - b) + a) odd = !odd;
-    }
-    return odd;
-  };
+  const area = new Path2D(), g = map.canvas.getContext("2d");
+  for (const point of loop) area.lineTo(...point);
   state.at = -1;
-  state.chosen = new Set(data.names.map((_, k) => k).filter((k) => inside(...map.at(k))));
+  state.chosen = new Set(data.names.map((_, k) => k).filter((k) => g.isPointInPath(area, ...map.at(k), "evenodd")));
   const list = $("chosen"), names = [...state.chosen].map((k) => data.names[k]);
   list.replaceChildren();
   $("says").textContent = names.length ? `${names.length} images chosen on the map by ${map.of.name}; the other maps show where they are.` : "No image is inside.";

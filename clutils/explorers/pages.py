@@ -27,13 +27,13 @@ IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]*/(\w+\.js)";\n', re.MULTILI
 # what a page needs no byte of: indents, comments (one at a line's end, if it has no quotation mark)
 ASIDE = re.compile(r"""^ +(?://.*\n)?|^//.*\n| +// [^"`\n]*$""", re.MULTILINE)
 BEGIN = """
-explorer.render({ el: document.getElementById("explorer"),
-  model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
+explorer(new PageModel(JSON.parse(document.getElementById("data").textContent), "%s"),
+  document.getElementById("explorer"));
 """
 
 
 def module(name: str, folder: Traversable = SOURCES) -> str:
-    """The ES module of an explorer, with what it imports: for anywidget's `_esm`, and for a page.
+    """The ES module of an explorer, with what it imports.
 
     - folder: where its own file lies; what it imports is the explorers'
     """

@@ -76,6 +76,6 @@ function draw(app) {
     `${knn === null ? "" : `, kNN ${percent(knn)}`}, measured at step ${number(looks[k])}${f ? `; the points move towards step ${number(looks[next])}` : ""}.`;
 }
 
-export default { render({ model, el }) {
+export default function (model, el) {
   explore(model, el, { build, draw });
-} };
+}

@@ -8,7 +8,7 @@ export function html(tag, attributes = {}, parent = null, text = "") {
     if (name in made) made[name] = value;
     else made.setAttribute(name, value);
   if (text !== "") made.textContent = text;
-  if (parent) parent.append(made);
+  parent?.append(made);
   return made;
 }
 

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import json
 import math
 import re
 import sys
@@ -45,33 +44,6 @@ def test_a_page_is_small_and_asks_for_nothing(written, name):
     assert (
         not re.search(r"<link|src=|@import|\bfetch\(|XMLHttpRequest", code) and "default-src 'none'" in code
     )
-
-
-@pytest.mark.parametrize("name", explorers.NAMES)
-def test_the_module_is_one_that_anywidget_takes(name):
-    made = explorers.module(name)
-    assert len(re.findall(r"export default ?\{ ?render\(", made)) == 1 and "import " not in made
-
-
-ANYWIDGET = """async ([source, data]) => {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" })), kept = { data };
-    const { default: widget } = await import(url);
-    const model = { get: (k) => kept[k], set: (k, v) => { kept[k] = v; }, save_changes() {}, on() {} };
-    const el = document.body.appendChild(document.createElement("div"));
-    widget.render({ model, el });
-    el.explorer.set("temperature", 0.25);
-    el.explorer.draw();
-    return [el.querySelectorAll("svg").length, kept.settings, el.querySelector(".says").textContent];
-}"""
-
-
-def test_a_model_of_anywidgets_kind_gets_the_settings_that_were_made(chromium, written):
-    text = (written / "W.html").read_text("utf-8")
-    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL).group(1))
-    page = chromium.new_page(reduced_motion="reduce")
-    pictures, settings, said = page.evaluate(ANYWIDGET, [explorers.module("W"), data])
-    page.close()
-    assert pictures == 3 and settings == {"temperature": "0.25"} and "W = " in said
 
 
 @pytest.mark.parametrize("name", explorers.NAMES)
