@@ -1,5 +1,5 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
-import { Chart, bar, begin, dragged, explore, mark, named, settingsOf, svg } from "./shell.js";
+import { Chart, bar, begin, dragged, explore, keys, mark, named, settingsOf, svg } from "./shell.js";
 import { equals, number, percent, put, tint } from "./tools.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
@@ -106,16 +106,13 @@ function build(app) {
     lift(Math.min(k, last ?? k), Math.max(k, last ?? k), () => Math.round(35 * up));
     last = k;
   };
-  chart.root.setAttribute("tabindex", 0);
-  chart.root.onkeydown = (e) => { // ← → choose a bar, ↑ ↓ lift it
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] }[e.key];
-    if (!step) return;
-    e.preventDefault();
+  // ← → choose a bar, ↑ ↓ lift it
+  keys(chart.root, { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] }, ([aside, up]) => {
     app.moving = false;
-    at = within(at + step[0], 0, BARS - 1);
-    lift(at, at, (h) => h + step[1]);
+    at = within(at + aside, 0, BARS - 1);
+    lift(at, at, (h) => h + up);
     put(who.at, mark(0, chart.X((2 * at + 1) / BARS - 1), chart.Y(0), 5));
-  };
+  });
   dragged(chart.root, (e) => {
     app.moving = false;
     held = Math.abs(chart.at(e)[0] - app.state.positive) < 0.07 ? "positive" : "bars";
@@ -137,11 +134,15 @@ function build(app) {
     begin(app, 3500, (f) => { app.state.temperature = f < 1 ? Number((10 * (goal / 10) ** f).toPrecision(3)) : goal; });
 }
 
+function binned(n, m) { // how many lie in each bar
+  const bars = new Array(BARS).fill(0);
+  n.forEach((x, j) => { bars[Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1)] += m[j]; });
+  return bars;
+}
+
 function current(state) { // the negatives as bars, to draw on from
   if (state.shape === "drawn") return heights(state).slice();
-  const { n, m } = population(state, state.count), bars = new Array(BARS).fill(0);
-  n.forEach((x, j) => { bars[Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1)] += m[j]; });
-  const most = Math.max(...bars);
+  const { n, m } = population(state, state.count), bars = binned(n, m), most = Math.max(...bars);
   return bars.map((h) => (h ? Math.max(1, Math.round((35 * h) / most)) : 0));
 }
 
@@ -213,12 +214,7 @@ function draw(app) {
 }
 
 function crowdChart(app, { n, m }, { push, turning: turn }) {
-  const { chart, ...parts } = app.who, bars = new Array(BARS).fill(0), pushed = new Array(BARS).fill(0);
-  n.forEach((x, j) => {
-    const k = Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1);
-    bars[k] += m[j];
-    pushed[k] += m[j] * push[j];
-  });
+  const { chart, ...parts } = app.who;
   const zero = chart.Y(0), half = chart.Y(0) - chart.Y(1), wide = chart.X(2 / BARS) - chart.X(0);
   const path = (values, sign) => {
     const most = Math.max(...values.map(Math.abs)) || 1;
@@ -228,8 +224,8 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
       return bar(x, zero, wide - 1.6, -sign * tall);
     }).join("");
   };
-  put(parts.number, path(bars, 1));
-  put(parts.push, path(pushed, -1));
+  put(parts.number, path(binned(n, m), 1));
+  put(parts.push, path(binned(n, m.map((of, j) => of * push[j])), -1));
   const x = chart.X(app.state.positive);
   put(parts.positive, `M${x} ${chart.box.top}V${chart.box.bottom}`);
   put(parts.mean, mark(2, chart.X(turn.mean), zero + 7, 4.5) + mark(1, chart.X(turn.hardest), zero + 6, 3.5));
@@ -239,12 +235,6 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
   parts.text.textContent = `s⁺ ${number(app.state.positive)}`;
   const top = push.reduce((best, f, j) => (f > push[best] ? j : best), 0);
   chart.say(`mean ${number(turn.mean)}, hardest ${number(turn.hardest)}, s⁺ at ${number(app.state.positive)}; pushed most, each: those at ${number(n[top])}`);
-}
-
-function preview({ state }) { // W along τ, from hot to where the preset stands: [across, up, τ] in parts of a picture
-  const crowd = population(state, state.count), all = along(COLD, HOT, FINE + 1).reverse();
-  const of = all.map((t, k) => [1 - k / FINE, sigmoid(contrast(state.positive, crowd, t)), Number(t.toPrecision(3))]);
-  return { name: "temperature", of, until: all.findLastIndex((t) => t >= state.temperature) };
 }
 
 function fresh(app, name) { // chosen in the menu, a Gaussian is as of random directions in 100 dimensions
@@ -257,6 +247,10 @@ function shown(app, name) {
 }
 
 export default function (model, el) {
-  const app = explore(model, el, { build, draw, fresh, shown, preview }, compare);
+  const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.ask = (menu) => ask(app, menu);
+  app.gates = (temperatures) => {
+    const crowd = population(app.state, app.state.count);
+    return temperatures.map((t) => sigmoid(contrast(app.state.positive, crowd, t)));
+  };
 }

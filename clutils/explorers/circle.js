@@ -1,7 +1,7 @@
 import { compare } from "./losses.js";
 import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
 import { player } from "./player.js";
-import { Chart, dragged, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { Chart, dragged, explore, keys, mark, named, settingsOf, spot, svg } from "./shell.js";
 import { html, number, put, tint } from "./tools.js";
 
 const R = 124, MIDDLE = 170, UP = 152;
@@ -17,7 +17,7 @@ class Lane { // one loss, and where it takes the points
     this.menu = menu;
     this.figure = html("figure", { style: "margin:0" }, app.stage);
     this.title = html("figcaption", { className: "caption" }, this.figure);
-    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", tabindex: 0,
+    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application",
       "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
     this.sub = html("div", { className: "caption soft" }, this.figure);
     this.ring = svg("circle", { cx: MIDDLE, cy: UP, r: R, class: "line" }, root);
@@ -52,16 +52,13 @@ class Lane { // one loss, and where it takes the points
       const [x, y] = touched(e);
       if (held) this.move(app, Math.atan2(y, x));
     }, () => { held = false; }, (e) => grasped(e) >= 0);
-    root.onkeydown = (e) => {
-      const by = { ArrowLeft: 1, ArrowRight: -1 }[e.key], next = { ArrowUp: 1, ArrowDown: -1 }[e.key];
-      if (!by && !next) return;
-      e.preventDefault();
+    keys(root, { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }, ([by, next]) => {
       const now = this.angles(app);
       this.chosen ??= 0;
       if (next) this.chosen = (this.chosen + next + now.length) % now.length;
       if (by) this.move(app, now[this.chosen] + (by * FULL) / 120);
       app.refresh();
-    };
+    });
   }
   colour(app) { return tint(settingsOf(app, this.menu).temperature); }
   angles(app) { return this.path[Math.min(app.now(), this.path.length - 1)]; }

@@ -1,5 +1,5 @@
 import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
-import { Chart, bar, begin, dragged, explore, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { Chart, bar, begin, dragged, explore, keys, mark, named, settingsOf, spot, svg } from "./shell.js";
 import { equals, html, number, percent, put, random } from "./tools.js";
 
 const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
@@ -179,11 +179,7 @@ function build(app) {
   app.choose = (row) => { app.moving = false; app.set("row", row); };
   app.grids = [new Grid(app, "", shades("ink")), new Grid(app, "", shades("purple")),
     new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
-  app.grids[0].root.setAttribute("tabindex", 0);
-  app.grids[0].root.onkeydown = (e) => {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
-    if (by) { e.preventDefault(); app.choose((app.row() + by + views(app)) % views(app)); }
-  };
+  keys(app.grids[0].root, { ArrowUp: -1, ArrowDown: 1 }, (by) => app.choose((app.row() + by + views(app)) % views(app)));
   app.chart = new Chart(app.stage, { title: "", height: 310, x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity" }, y: { low: 0, high: 1 } });
   app.stems = app.chart.line("two");
   app.stems.setAttribute("style", "stroke-dasharray: none");
@@ -265,18 +261,12 @@ function shown(app, name) {
   return name !== "asks" && (name !== "queue" || app.data.losses[app.state.loss].queue);
 }
 
-function preview(app) { // the ruler, from the best at the left to chance at the right: up to the loss, what is still to be gone
-  const { chance, best, learned } = ruler(app), of = [];
-  for (let k = 0; k <= 100; k++) of.push([k / 100, 0.5, Number((best + (k / 100) * (chance - best)).toPrecision(3))]);
-  return { name: "value", of, until: Math.round(100 * (1 - Math.min(Math.max(learned, 0), 1))) };
-}
-
 // the ruler's own controls stand beside it; what the small batch below has, below that
 const BATCH = ["pictures", "dimensions", "classes", "learned", "seed"], RULED = ["value", "batch_size", "queue", "positive", "spread"];
 const early = (app, name) => !paired(app) && ![...BATCH, "pairs"].includes(name);
 
 export default function (model, el) {
-  const app = explore(model, el, { build, draw, shown, early, preview }, compare);
+  const app = explore(model, el, { build, draw, shown, early }, compare);
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);

@@ -39,6 +39,15 @@ export function dragged(root, start, move = start, stop = () => {}, grabs = () =
   };
 }
 
+export function keys(root, moves, act) { // with the keyboard's focus on it: act(what a key moves)
+  root.setAttribute("tabindex", 0);
+  root.onkeydown = (e) => {
+    if (!moves[e.key]) return;
+    e.preventDefault();
+    act(moves[e.key]);
+  };
+}
+
 // ---- axes ------------------------------------------------------------------------------------------------
 
 export class Chart {
@@ -71,8 +80,7 @@ export class Chart {
     }).observe(this.root);
   }
   say(text) { // what a chart shows now, for who doesn't see it
-    const said = [this.head.textContent, text].filter(Boolean).join(": ");
-    if (said !== this.said) this.root.setAttribute("aria-label", this.said = said);
+    this.root.setAttribute("aria-label", [this.head.textContent, text].filter(Boolean).join(": "));
   }
   axes(x, y) {
     const key = JSON.stringify([x, y, this.box]);
@@ -267,12 +275,6 @@ export function explore(model, el, page, compare = null) {
     app.read(settings);
     if (page.fresh) page.fresh(app, null);
     app.refresh();
-  };
-  app.preview = (settings) => { // the way that a preset shows: { name, of, until }, and nothing here changes
-    const { state, hidden } = app;
-    app.read(settings);
-    const found = page.preview(app);
-    return Object.assign(app, { state, hidden }) && found;
   };
   addEventListener("hashchange", () => app.open(model.settings()));
   lay(app);
