@@ -15,7 +15,7 @@ APP = "document.getElementById('explorer').explorer"
 class Opened:
     """A page for a `with`, and all that went wrong in it."""
 
-    def __init__(self, browser, path: Path, hash: str = "", **context):
+    def __init__(self, browser, path: Path, hash: str = "", ready: str = f"Boolean({APP})", **context):
         self.context = browser.new_context(**{"offline": True, "reduced_motion": "reduce", **context})
         self.page, self.wrong = self.context.new_page(), []
         self.page.set_default_timeout(20_000)
@@ -24,7 +24,7 @@ class Opened:
         self.page.on("requestfailed", lambda request: self.wrong.append(request.url))
         self.page.goto(path.as_uri() + hash)
         if self.page.locator("iframe").count() == 0:
-            self.until(f"Boolean({APP})")
+            self.until(ready)
 
     def __enter__(self) -> "Opened":
         return self
