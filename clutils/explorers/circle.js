@@ -71,18 +71,17 @@ class Lane { // one loss, and where it takes the points
   }
   reset(app) {
     if (app.state[this.menu] === "none") return;
-    this.path = [start(app.state)];
-    this.seen = [measured(app.state, this.path[0])];
-    this.found = [acting(app, this.menu, this.path[0])];
+    Object.assign(this, { path: [], seen: [], found: [] });
+    this.add(app, start(app.state));
+  }
+  add(app, angles) {
+    this.path.push(angles);
+    this.seen.push(measured(app.state, angles));
+    this.found.push(acting(app, this.menu, angles));
   }
   reach(app, step) { // the steps up to this one
     const p = settingsOf(app, this.menu), unit = app.state.proportional && p.temperature ? p.temperature : 1;
-    while (this.path.length <= step) {
-      const after = moved(this.path[this.path.length - 1], this.found[this.found.length - 1], app.state.rate, unit);
-      this.path.push(after);
-      this.seen.push(measured(app.state, after));
-      this.found.push(acting(app, this.menu, after));
-    }
+    while (this.path.length <= step) this.add(app, moved(this.path.at(-1), this.found.at(-1), app.state.rate, unit));
   }
   draw(app, step) {
     const { pictures: N, classes } = app.state, now = this.path[step], small = N > 24 ? 4.2 : N > 12 ? 5.5 : 7;
