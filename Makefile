@@ -31,8 +31,9 @@ help:  ## list the commands
 lab: environment  ## open the course in JupyterLab
 	@"$(BIN)/python" -m clutils lab $(ARGS)
 
-explorers: environment  ## write the explorers into notebooks/explorers/: pages that open with no network and no kernel
+explorers: environment  ## write the explorers and the front page into notebooks/explorers/: they need no network and no kernel
 	@"$(BIN)/python" -m clutils.explorers all $(ARGS)
+	@"$(BIN)/python" -m clutils.course.book.front
 
 test: test-environment  ## run the tests
 	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)

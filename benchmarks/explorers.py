@@ -29,7 +29,8 @@ from clutils.training.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "clutils" / "explorers" / "recorded.json"
-TILES, PAIRS = RECORDED.with_name("front.webp"), RECORDED.with_name("pairs.json")
+PAIRS = RECORDED.with_name("pairs.json")
+TILES = ROOT / "clutils" / "course" / "book" / "front.webp"
 SHOWN = ("rings", "checker", "diagonal stripes", "dots")  # classes of the sixteen images on the circles
 HERO = ROOT / "notebooks" / "pictures" / "hero.webp"
 FRAMES, LASTS, RESTS = 46, 100, 3000  # of the hero: images, milliseconds of each, and of the last one

@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
-import { Chart, bar, begin, dragged, explore, mark, named, settingsOf } from "./shell.js";
-import { equals, number, percent, put, svg, tint } from "./tools.js";
+import { Chart, bar, begin, dragged, explore, keys, mark, named, settingsOf, svg } from "./shell.js";
+import { equals, number, percent, put, tint } from "./tools.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
 const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));
@@ -79,15 +79,14 @@ function build(app) {
     parts.names = svg("g", {}, chart.root);
     return parts;
   };
-  const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "W" };
-  app.warm = made({ title: "W against τ", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
-  app.many = made({ title: "W against K", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
+  const y = { low: 0, high: 1 };
+  app.warm = made({ title: "", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
+  app.many = made({ title: "", x: { low: 1, high: MOST, log: true, label: "K" }, y });
   const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), push (down)", left: 12,
     x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
   const { chart } = who;
   who.number = svg("path", { fill: "var(--grey)" }, chart.inside);
   who.push = svg("path", { fill: "var(--red)" }, chart.inside);
-  who.drawn = svg("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }, chart.inside);
   who.positive = chart.line("one");
   who.at = svg("path", { class: "here" }, chart.inside);
   who.mean = svg("path", { fill: "var(--ink)" }, chart.inside);
@@ -107,16 +106,13 @@ function build(app) {
     lift(Math.min(k, last ?? k), Math.max(k, last ?? k), () => Math.round(35 * up));
     last = k;
   };
-  chart.root.setAttribute("tabindex", 0);
-  chart.root.onkeydown = (e) => { // ← → choose a bar, ↑ ↓ lift it
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] }[e.key];
-    if (!step) return;
-    e.preventDefault();
+  // ← → choose a bar, ↑ ↓ lift it
+  keys(chart.root, { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] }, ([aside, up]) => {
     app.moving = false;
-    at = within(at + step[0], 0, BARS - 1);
-    lift(at, at, (h) => h + step[1]);
+    at = within(at + aside, 0, BARS - 1);
+    lift(at, at, (h) => h + up);
     put(who.at, mark(0, chart.X((2 * at + 1) / BARS - 1), chart.Y(0), 5));
-  };
+  });
   dragged(chart.root, (e) => {
     app.moving = false;
     held = Math.abs(chart.at(e)[0] - app.state.positive) < 0.07 ? "positive" : "bars";
@@ -138,11 +134,15 @@ function build(app) {
     begin(app, 3500, (f) => { app.state.temperature = f < 1 ? Number((10 * (goal / 10) ** f).toPrecision(3)) : goal; });
 }
 
+function binned(n, m) { // how many lie in each bar
+  const bars = new Array(BARS).fill(0);
+  n.forEach((x, j) => { bars[Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1)] += m[j]; });
+  return bars;
+}
+
 function current(state) { // the negatives as bars, to draw on from
   if (state.shape === "drawn") return heights(state).slice();
-  const { n, m } = population(state, state.count), bars = new Array(BARS).fill(0);
-  n.forEach((x, j) => { bars[Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1)] += m[j]; });
-  const most = Math.max(...bars);
+  const { n, m } = population(state, state.count), bars = binned(n, m), most = Math.max(...bars);
   return bars.map((h) => (h ? Math.max(1, Math.round((35 * h) / most)) : 0));
 }
 
@@ -158,11 +158,18 @@ function draw(app) {
   const crowds = new Map(), of = (k) => { if (!crowds.has(k)) crowds.set(k, population(state, k)); return crowds.get(k); };
   const atK = (name, p, k) => pulls(name, p, of(k));
   const T = along(COLD, HOT, 90), N = [...new Set(along(1, MOST, 60).map(Math.round))];
-  const show = (parts, xs, point, here, coarse) => {
+  const sides = [[app.warm, T, atT, state.temperature], [app.many, N, atK, K]].map(([parts, xs, point, here]) => ({ parts, xs, point, here,
+    one: curve(state.loss, settingsOf(app, "loss"), xs, point),
+    two: state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point) }));
+  const most = Math.max(1, ...sides.flatMap(({ one, two }) => [...one, ...(two ?? [])]).filter(Number.isFinite));
+  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9, drawn = gated ? "W" : "τ · pull"; // of a loss whose pull is not W / τ
+  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high };
+  if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
+  for (const { parts, xs, point, here, one, two } of sides) {
     const { chart } = parts;
+    chart.head.textContent = `${drawn} against ${chart.x.label}`;
+    chart.axes(chart.x, { ...y, label: point === atT ? drawn : "" });
     parts.names.replaceChildren();
-    const one = curve(state.loss, settingsOf(app, "loss"), xs, point);
-    const two = state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point);
     put(parts.one, chart.trace(xs, one));
     put(parts.two, two ? chart.trace(xs, two) : "");
     if (point === atT) [0.02, 2].forEach((t, k) => parts.ramp.setAttribute(`x${k + 1}`, chart.X(t)));
@@ -171,7 +178,7 @@ function draw(app) {
       parts[menu].style.stroke = t > 0 && point === atT ? "url(#rampτ)" : tint(t);
     }
     parts.here.style.fill = tint(state.temperature);
-    const few = xs.filter((_, k) => k % coarse === 0);
+    const few = xs.filter((_, k) => k % 3 === 0);
     for (const [name, path] of Object.entries(parts.all)) {
       const p = Object.fromEntries(data.losses[name].settings.map((c) => [c.name, c.default === "inf" ? Infinity : c.default]));
       if ("temperature" in p && state.temperature) p.temperature = state.temperature;
@@ -180,19 +187,6 @@ function draw(app) {
     put(parts.here, here === undefined ? "" : mark(0, chart.X(here), chart.Y(Math.min(found.gate, chart.y.high)), 6));
     const from = (curve_) => `from ${number(curve_[0])} at ${chart.x.label} = ${number(xs[0])} to ${number(curve_[curve_.length - 1])} at ${number(xs[xs.length - 1])}`;
     chart.say(`${titled("loss")} ${from(one)}${here === undefined ? "" : `, here ${number(found.gate)} at ${number(here)}`}${two ? `; dashed, ${titled("beside")} ${from(two)}` : ""}`);
-    return Math.max(1, ...one.filter(Number.isFinite), ...(two || []).filter(Number.isFinite));
-  };
-  const most = Math.max(show(app.warm, T, atT, state.temperature, 3), show(app.many, N, atK, K, 3));
-  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9, drawn = gated ? "W" : "τ · pull"; // of a loss whose pull is not W / τ
-  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high, label: drawn };
-  if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
-  if (app.high !== high || app.drawn !== drawn) {
-    [app.high, app.drawn] = [high, drawn];
-    app.warm.chart.head.textContent = `${drawn} against τ`;
-    app.many.chart.head.textContent = `${drawn} against K`;
-    app.warm.chart.axes(app.warm.chart.x, y);
-    app.many.chart.axes(app.many.chart.x, { ...y, label: "" });
-    return draw(app);
   }
   const { chart } = app.warm, limit = K / (K + 1), turn = found.turning;
   put(app.warm.limit, chart.trace([COLD, HOT], [limit, limit]));
@@ -220,12 +214,7 @@ function draw(app) {
 }
 
 function crowdChart(app, { n, m }, { push, turning: turn }) {
-  const { chart, ...parts } = app.who, bars = new Array(BARS).fill(0), pushed = new Array(BARS).fill(0);
-  n.forEach((x, j) => {
-    const k = Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1);
-    bars[k] += m[j];
-    pushed[k] += m[j] * push[j];
-  });
+  const { chart, ...parts } = app.who;
   const zero = chart.Y(0), half = chart.Y(0) - chart.Y(1), wide = chart.X(2 / BARS) - chart.X(0);
   const path = (values, sign) => {
     const most = Math.max(...values.map(Math.abs)) || 1;
@@ -235,8 +224,8 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
       return bar(x, zero, wide - 1.6, -sign * tall);
     }).join("");
   };
-  put(parts.number, path(bars, 1));
-  put(parts.push, path(pushed, -1));
+  put(parts.number, path(binned(n, m), 1));
+  put(parts.push, path(binned(n, m.map((of, j) => of * push[j])), -1));
   const x = chart.X(app.state.positive);
   put(parts.positive, `M${x} ${chart.box.top}V${chart.box.bottom}`);
   put(parts.mean, mark(2, chart.X(turn.mean), zero + 7, 4.5) + mark(1, chart.X(turn.hardest), zero + 6, 3.5));
@@ -248,12 +237,6 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
   chart.say(`mean ${number(turn.mean)}, hardest ${number(turn.hardest)}, s⁺ at ${number(app.state.positive)}; pushed most, each: those at ${number(n[top])}`);
 }
 
-function preview({ state }) { // W along τ, from hot to where the preset stands: [across, up, τ] in parts of a picture
-  const crowd = population(state, state.count), all = along(COLD, HOT, FINE + 1).reverse();
-  const of = all.map((t, k) => [1 - k / FINE, sigmoid(contrast(state.positive, crowd, t)), Number(t.toPrecision(3))]);
-  return { name: "temperature", of, until: all.findLastIndex((t) => t >= state.temperature) };
-}
-
 function fresh(app, name) { // chosen in the menu, a Gaussian is as of random directions in 100 dimensions
   if (name === "shape" && app.state.shape === "gaussian") [app.state.similarity, app.state.spread] = [0, 0.1];
 }
@@ -263,7 +246,11 @@ function shown(app, name) {
   return !["similarity", "spread", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
 }
 
-export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, fresh, shown, preview }, compare);
+export default function (model, el) {
+  const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.ask = (menu) => ask(app, menu);
-} };
+  app.gates = (temperatures) => {
+    const crowd = population(app.state, app.state.count);
+    return temperatures.map((t) => sigmoid(contrast(app.state.positive, crowd, t)));
+  };
+}

@@ -4,8 +4,7 @@
     explorers.frame("W", loss="MACL")        # in a notebook's cell, a book or a slide
 
 Their numbers are computed by JavaScript in the page, by the formulas of `clutils.losses`; values of the
-package, computed when a page is made, stand beside in it, and the page compares. The sources are ES modules
-with the `render({ model, el })` of anywidget (`module`).
+package, computed when a page is made, stand beside in it, and the page compares.
 """
 
 from clutils.explorers import photo_map
@@ -15,12 +14,10 @@ from clutils.explorers.pages import (
     Frame,
     Replay,
     frame,
-    index,
     module,
     page,
     qr_code,
     write,
-    write_index,
 )
 from clutils.explorers.replay import of_run
 
@@ -31,12 +28,10 @@ __all__ = [
     "Frame",
     "Replay",
     "frame",
-    "index",
     "module",
     "of_run",
     "page",
     "photo_map",
     "qr_code",
     "write",
-    "write_index",
 ]

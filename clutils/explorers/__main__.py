@@ -31,33 +31,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add(
         "--out",
         metavar="FILE",
-        help=f"file to write (default: PAGE.html); for {ALL} a folder (default: {FOLDER}), whose index.html "
-        "has all of them on one page",
+        help=f"file to write (default: PAGE.html); for {ALL} a folder (default: {FOLDER})",
     )
     add("--base-url", metavar="URL", default="", help="address of the pages, for links and a QR code")
     options = parser.parse_args(arguments)
+    folder = Path(options.out or FOLDER)
+    named = {f"{folder / name}.html": name for name in explorers.NAMES}
+    if options.page != ALL:
+        named = {options.out or f"{options.page}.html": options.page}
     try:
-        _write(options)
+        given = dict(map(_setting, options.set))
+        if given and options.page == ALL:
+            raise ValueError(f"--set {options.set[0]}: of one page, not of {ALL}")
+        for path, name in named.items():
+            explorers.write(path, name, given, base_url=options.base_url)
+            print(f"{path}: open it in a browser")
     except (ValueError, OSError) as error:
         print(f"clutils: {error}", file=sys.stderr)
         return 1 if isinstance(error, OSError) else 2
     return 0
-
-
-def _write(options: argparse.Namespace) -> None:
-    given = dict(map(_setting, options.set))
-    if options.page != ALL:
-        path = Path(options.out or f"{options.page}.html")
-        explorers.write(path, options.page, given, base_url=options.base_url)
-        print(f"{path}: open it in a browser")
-        return
-    if given:
-        raise ValueError(f"--set {options.set[0]}: of one page, not of {ALL}")
-    folder = Path(options.out or FOLDER)
-    for name in explorers.NAMES:
-        explorers.write(folder / f"{name}.html", name, base_url=options.base_url)
-    explorers.write_index(folder / "index.html")
-    print(f"{folder / 'index.html'}: all of them on one page")
 
 
 def _setting(given: str) -> tuple[str, Any]:

@@ -1,7 +1,8 @@
 import { compare } from "./losses.js";
 import { DIGITS, FULL, STEPS, forces, measured, moved, start } from "./motion.js";
-import { Chart, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { html, number, put, svg, tint } from "./tools.js";
+import { player } from "./player.js";
+import { Chart, dragged, explore, keys, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { html, number, put, tint } from "./tools.js";
 
 const R = 124, MIDDLE = 170, UP = 152;
 
@@ -16,7 +17,7 @@ class Lane { // one loss, and where it takes the points
     this.menu = menu;
     this.figure = html("figure", { style: "margin:0" }, app.stage);
     this.title = html("figcaption", { className: "caption" }, this.figure);
-    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", class: "drag", tabindex: 0,
+    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application",
       "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
     this.sub = html("div", { className: "caption soft" }, this.figure);
     this.ring = svg("circle", { cx: MIDDLE, cy: UP, r: R, class: "line" }, root);
@@ -41,37 +42,26 @@ class Lane { // one loss, and where it takes the points
       });
       return found;
     };
-    root.addEventListener("touchstart", (e) => { // a finger on a point moves it, beside one it scrolls the page
-      if (grasped(e.changedTouches[0]) >= 0) e.preventDefault();
-    }, { passive: false });
-    root.onpointerdown = (e) => {
-      const found = grasped(e);
-      if (found >= 0) {
-        this.chosen = found;
-        root.setPointerCapture(e.pointerId);
-        this.dragging = true;
-        app.play(false);
-      }
-    };
-    root.onpointermove = (e) => {
-      if (!this.dragging) return;
+    let held = false;
+    dragged(root, (e) => {
+      held = grasped(e) >= 0;
+      if (!held) return;
+      this.chosen = grasped(e);
+      app.play(false);
+    }, (e) => {
       const [x, y] = touched(e);
-      this.move(app, Math.atan2(y, x));
-    };
-    root.onpointerup = root.onpointercancel = () => { this.dragging = false; };
-    root.onkeydown = (e) => {
-      const by = { ArrowLeft: 1, ArrowRight: -1 }[e.key], next = { ArrowUp: 1, ArrowDown: -1 }[e.key];
-      if (!by && !next) return;
-      e.preventDefault();
+      if (held) this.move(app, Math.atan2(y, x));
+    }, () => { held = false; }, (e) => grasped(e) >= 0);
+    keys(root, { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }, ([by, next]) => {
       const now = this.angles(app);
       this.chosen ??= 0;
       if (next) this.chosen = (this.chosen + next + now.length) % now.length;
       if (by) this.move(app, now[this.chosen] + (by * FULL) / 120);
       app.refresh();
-    };
+    });
   }
   colour(app) { return tint(settingsOf(app, this.menu).temperature); }
-  angles(app) { return this.path[Math.min(now(app), this.path.length - 1)]; }
+  angles(app) { return this.path[Math.min(app.now(), this.path.length - 1)]; }
   move(app, to) { // from here on both losses start
     const now = this.angles(app).slice();
     now[this.chosen] = to;
@@ -81,18 +71,17 @@ class Lane { // one loss, and where it takes the points
   }
   reset(app) {
     if (app.state[this.menu] === "none") return;
-    this.path = [start(app.state)];
-    this.seen = [measured(app.state, this.path[0])];
-    this.found = [acting(app, this.menu, this.path[0])];
+    Object.assign(this, { path: [], seen: [], found: [] });
+    this.add(app, start(app.state));
+  }
+  add(app, angles) {
+    this.path.push(angles);
+    this.seen.push(measured(app.state, angles));
+    this.found.push(acting(app, this.menu, angles));
   }
   reach(app, step) { // the steps up to this one
     const p = settingsOf(app, this.menu), unit = app.state.proportional && p.temperature ? p.temperature : 1;
-    while (this.path.length <= step) {
-      const after = moved(this.path[this.path.length - 1], this.found[this.found.length - 1], app.state.rate, unit);
-      this.path.push(after);
-      this.seen.push(measured(app.state, after));
-      this.found.push(acting(app, this.menu, after));
-    }
+    while (this.path.length <= step) this.add(app, moved(this.path.at(-1), this.found.at(-1), app.state.rate, unit));
   }
   draw(app, step) {
     const { pictures: N, classes } = app.state, now = this.path[step], small = N > 24 ? 4.2 : N > 12 ? 5.5 : 7;
@@ -136,53 +125,18 @@ const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "unif
   ["tolerance", "tolerance (classes together)"]];
 
 function build(app) {
-  [app.button, app.slider] = [{}, {}]; // where they are hidden
+  player(app, "step", STEPS, STEPS);
   app.lanes = [new Lane(app, "loss"), new Lane(app, "beside")];
   const column = html("div", { className: "column" }, app.stage);
   app.charts = CURVES.map(([key, title]) => {
     const chart = new Chart(column, { title, height: 92, foot: 18, x: { low: 0, high: 40, label: "" }, y: { low: 0, high: 1 } });
     return { key, chart, lines: ["one", "two"].map((look) => chart.line(look)), here: chart.line("ink thin") };
   });
-  const advance = () => {
-    if (!app.playing) return;
-    const began = performance.now();
-    const step = now(app) + 1;
-    if (step > STEPS) return app.play(false);
-    app.state.step = step;
-    app.draw();
-    app.slider.value = step;
-    app.frames = [...(app.frames || []).slice(-99), performance.now() - began];
-    app.next = requestAnimationFrame(advance);
-  };
-  let untouched = true;
-  app.play = (on) => {
-    untouched = false;
-    cancelAnimationFrame(app.next); // or it would play twice as fast
-    app.playing = on;
-    if (on && now(app) >= STEPS) app.state.step = 0;
-    if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
-    if (on) app.next = requestAnimationFrame(advance);
-  };
   app.lanes.forEach((lane) => lane.reset(app));
-  if (!app.calm && app.state.step === "") setTimeout(() => untouched && app.play(true), 400);
-}
-
-// Where the page stands: with reduced motion it opens on the end of the way
-const now = ({ state, still, framed }) => Math.min(state.step === "" && still && !framed ? STEPS : Number(state.step) || 0, STEPS);
-
-function buttons(app) {
-  const row = html("div", { className: "buttons" });
-  app.button = html("button", { type: "button", onclick: () => { app.asked = true; app.play(!app.playing); } }, row, app.playing ? "❚❚ pause" : "▶ play");
-  const go = (step) => { app.play(false); app.state.step = Math.min(Math.max(step, 0), STEPS); app.slider.value = app.state.step; app.refresh(); };
-  html("button", { type: "button", title: "one step", "aria-label": "one step", onclick: () => go(now(app) + 1) }, row, "▶❚");
-  html("button", { type: "button", title: "to the start", "aria-label": "to the start", onclick: () => go(0) }, row, "❙◀");
-  app.slider = html("input", { type: "range", min: 0, max: STEPS, "aria-label": "step", oninput: () => go(Number(app.slider.value)) }, row);
-  app.slider.value = now(app);
-  return row;
 }
 
 function draw(app) {
-  const step = now(app), two = app.state.beside !== "none";
+  const step = app.now(), two = app.state.beside !== "none";
   const lanes = two ? app.lanes : app.lanes.slice(0, 1);
   app.lanes[1].figure.hidden = !two;
   for (const lane of lanes) {
@@ -213,7 +167,7 @@ function fresh(app, name) { // what a change begins again
   if (["pictures", "classes", "scatter", "arc", "seed"].includes(name)) app.state.at = "";
   if (name !== null) app.state.step = 0;
   app.lanes.forEach((lane) => lane.reset(app));
-  if (app.slider) app.slider.value = now(app);
+  app.slider.value = app.now();
   app.play(name !== null && name !== "at" && !app.still && (app.asked || !app.calm)); // in a frame, once somebody played
 }
 
@@ -222,7 +176,7 @@ function shown(app, name) {
   return name !== "by_labels" || takes;
 }
 
-export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, buttons, fresh, shown }, compare);
+export default function (model, el) {
+  const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.forces = (menu, angles) => acting(app, menu, angles); // for what asks the page: its tests
-} };
+}

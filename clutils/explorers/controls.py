@@ -216,51 +216,6 @@ EXPLORERS = {
 NAMES = tuple(EXPLORERS)
 
 
-# a queue of random directions in a hundred dimensions
-MOCO = {"temperature": 0.07, "count": 65_536, "shape": "gaussian", "similarity": 0, "spread": 0.1}
-
-
-@dataclass(frozen=True)
-class Part:
-    """An explorer on the page of all of them: its question, what to do, and settings that a button opens."""
-
-    name: str
-    title: str
-    words: str
-    settings: Mapping[str, Mapping[str, Any]]
-    opens: Mapping[str, Any] = field(default_factory=dict)
-    hide: str = "lead,share"
-
-
-INDEX = (
-    Part(
-        "W",
-        "How much of the gradient gets through?",
-        "W is the factor that scales an anchor's gradient: 1 is all of it, 0 is nothing. It depends on the "
-        "temperature τ, on the number of negatives K and on their similarities. Change one of them and "
-        "watch W.",
-        {
-            "MoCo, before it has learned": MOCO | {"positive": 0},
-            "MoCo, after": MOCO | {"positive": 0.9},
-            "SimCLR at τ = 0.5, after": MOCO | {"positive": 0.9, "temperature": 0.5, "count": 510},
-            "one false negative": {"temperature": 0.1, "positive": 0.9, "hard": 0.95, "similarity": 0},
-        },
-        {"beside": "none"},
-    ),
-    Part(
-        "matrix",
-        "Is my loss normal?",
-        "Type the value of your loss, your batch and your queue. The ruler shows the loss at chance, the "
-        "best reachable loss, and yours. Below it is a small batch: similarities, shares, W, gradient.",
-        {
-            "8.32 with a queue of 4,096": {"temperature": 0.1, "value": 8.32, "queue": 4096},
-            "5.5 with a batch of 256 at τ = 0.5": {"temperature": 0.5, "value": 5.5, "batch_size": 256},
-        },
-        hide="lead,share,pairs,asks",
-    ),
-)
-
-
 def of_loss(name: str) -> list[Control]:
     """A loss's settings as controls, named as in Python."""
     kind = losses.catalogue()[name].cls

@@ -1,18 +1,15 @@
 // Images on maps: canvases with one selection; what is drawn once per view is kept as a picture of its own.
+
+import { bytes } from "./places.js";
+import { copied, html } from "./tools.js";
+
 const data = JSON.parse(document.getElementById("data").textContent), N = data.names.length, K = data.neighbours;
 const $ = (id) => document.getElementById(id), SIDE = 65535, columns = Math.ceil(Math.sqrt(N)), rows = Math.ceil(N / columns);
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#8c6bb1", "#7a7000", "#e31a1c", "#767676"];
-const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const SPRITE = URL.createObjectURL(new Blob([bytes($("sprite").textContent)], { type: "image/webp" }));
 const sprite = new Image(), state = { at: -1, on: 0, chosen: new Set(), lasso: false, colour: data.classes.length > 0, dots: false };
 const colour = (k) => (data.labels.length && data.labels[k] >= 0 ? PALETTE[data.labels[k] % PALETTE.length] : "#767676");
 const said = (k) => data.names[k] + (data.labels.length && data.labels[k] >= 0 ? ` (${data.classes[data.labels[k]]})` : "");
-const make = (tag, parent, text = "", given = {}) => {
-  const made = Object.assign(document.createElement(tag), given);
-  if (text) made.textContent = text;
-  parent?.append(made);
-  return made;
-};
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 class Map_ {
@@ -24,11 +21,10 @@ class Map_ {
     this.nearest = new Uint16Array(bytes(of.nearest).buffer);
     this.similar = new Uint16Array(bytes(of.similar).buffer);
     this.kept = bytes(of.kept);
-    this.figure = make("figure", $("maps"));
-    const caption = make("figcaption", this.figure, of.name);
-    make("span", caption, ` · this map shows ${Math.round(100 * of.share)} % of its own neighbours`);
-    this.canvas = make("canvas", this.figure, "", { tabIndex: 0 });
-    this.canvas.setAttribute("role", "application");
+    this.figure = html("figure", {}, $("maps"));
+    const caption = html("figcaption", {}, this.figure, of.name);
+    html("span", {}, caption, ` · this map shows ${Math.round(100 * of.share)} % of its own neighbours`);
+    this.canvas = html("canvas", { tabIndex: 0, role: "application" }, this.figure);
     this.layer = document.createElement("canvas");
     this.listen();
     new ResizeObserver(() => this.fit()).observe(this.canvas);
@@ -51,16 +47,8 @@ class Map_ {
     for (let k = 0; k < N; k++) {
       const [x, y] = this.at(k);
       if (x < -t || y < -t || x > wide + t || y > wide + t) continue;
-      if (state.dots || !sprite.complete) {
-        g.fillStyle = colour(k);
-        g.fillRect(x - t / 4, y - t / 4, t / 2, t / 2);
-        continue;
-      }
-      if (state.colour) {
-        g.fillStyle = colour(k);
-        g.fillRect(x - t / 2 - 1.5, y - t / 2 - 1.5, t + 3, t + 3);
-      }
-      tile(g, k, x - t / 2, y - t / 2, t);
+      if (state.colour && !state.dots) square(g, x, y, t + 3, colour(k));
+      shown(g, k, x, y, t);
     }
     this.draw();
   }
@@ -71,39 +59,23 @@ class Map_ {
     g.drawImage(this.layer, 0, 0);
     g.globalAlpha = 1;
     for (const one of state.chosen) {
-      const [x, y] = this.at(one);
-      state.dots ? ((g.fillStyle = colour(one)), g.fillRect(x - t / 4, y - t / 4, t / 2, t / 2)) : tile(g, one, x - t / 2, y - t / 2, t);
+      shown(g, one, ...this.at(one), t);
     }
     if (k >= 0) {
       const [x, y] = this.at(k), big = Math.max(t, 34);
       for (let j = 0; j < K; j++) {
-        const near = this.nearest[K * k + j], [u, v] = this.at(near), kept = this.kept[K * k + j];
-        g.strokeStyle = kept ? css("--blue") : css("--red");
-        g.lineWidth = 2;
+        const near = this.nearest[K * k + j], kept = this.kept[K * k + j];
         g.setLineDash(kept ? [] : [6, 5]);
-        g.beginPath(), g.moveTo(x, y), g.lineTo(u, v), g.stroke();
-        tile(g, near, u - big / 2, v - big / 2, big);
-        g.strokeRect(u - big / 2, v - big / 2, big, big);
+        path(g, [[x, y], this.at(near)], kept ? "--blue" : "--red");
+        tile(g, near, ...this.at(near), big, kept ? "--blue" : "--red");
       }
       g.setLineDash([]);
-      tile(g, k, x - big * 0.7, y - big * 0.7, big * 1.4);
-      g.strokeStyle = css("--ink");
-      g.lineWidth = 3;
-      g.strokeRect(x - big * 0.7, y - big * 0.7, big * 1.4, big * 1.4);
+      tile(g, k, x, y, big * 1.4, "--ink", 3);
     }
-    if (this.loop?.length > 1) {
-      g.strokeStyle = css("--blue");
-      g.lineWidth = 2;
-      g.beginPath();
-      this.loop.forEach(([a, b], i) => (i ? g.lineTo(a, b) : g.moveTo(a, b)));
-      g.stroke();
-    }
+    if (this.loop) path(g, this.loop, "--blue");
     if (this.hover >= 0 && this.hover !== k) {
-      const [x, y] = this.at(this.hover), big = Math.max(72, 2 * t), left = Math.min(Math.max(x + 8, 0), wide - big), top = Math.min(Math.max(y - big - 8, 0), wide - big);
-      tile(g, this.hover, left, top, big);
-      g.strokeStyle = css("--ink");
-      g.lineWidth = 2;
-      g.strokeRect(left, top, big, big);
+      const [x, y] = this.at(this.hover), half = Math.max(36, t), inside = (v) => Math.min(Math.max(v, half), wide - half);
+      tile(g, this.hover, inside(x + half + 8), inside(y - half - 8), 2 * half, "--ink");
     }
     this.canvas.setAttribute("aria-label", `Map of ${N} images by ${this.of.name}. ` + (k >= 0 ? `Chosen: ${said(k)}` : "Left and right arrows choose an image."));
   }
@@ -187,12 +159,24 @@ class Map_ {
   }
 }
 
-function tile(g, k, x, y, t) {
-  g.drawImage(sprite, (k % columns) * data.tile, Math.floor(k / columns) * data.tile, data.tile, data.tile, x, y, t, t);
+function path(g, points, colour_) {
+  Object.assign(g, { strokeStyle: css(colour_), lineWidth: 2 });
+  g.beginPath();
+  points.forEach((point) => g.lineTo(...point));
+  g.stroke();
 }
+function square(g, x, y, t, colour_) { // around a place
+  g.fillStyle = colour_;
+  g.fillRect(x - t / 2, y - t / 2, t, t);
+}
+function tile(g, k, x, y, t, frame, lineWidth = 2) { // an image around a place, t wide
+  g.drawImage(sprite, (k % columns) * data.tile, Math.floor(k / columns) * data.tile, data.tile, data.tile, x - t / 2, y - t / 2, t, t);
+  if (frame) Object.assign(g, { strokeStyle: css(frame), lineWidth }).strokeRect(x - t / 2, y - t / 2, t, t);
+}
+const shown = (g, k, x, y, t) => (state.dots ? square(g, x, y, t / 2, colour(k)) : tile(g, k, x, y, t));
 
 function thumbnail(parent, k, side) {
-  const made = make("span", parent, "", { className: "tile" });
+  const made = html("span", { className: "tile" }, parent);
   Object.assign(made.style, { backgroundImage: `url(${SPRITE})`, backgroundSize: `${columns * side}px ${rows * side}px`,
     backgroundPosition: `${-(k % columns) * side}px ${-Math.floor(k / columns) * side}px` });
   return made;
@@ -208,43 +192,33 @@ function choose(k, number = state.on) {
   else {
     const away = [...map.kept.subarray(K * k, K * k + K)].filter((kept) => !kept).length;
     $("says").textContent = `${said(k)}. By ${map.of.name}, ${away ? `${away} of its ${K} nearest images are not near it on this map (dashed)` : `its ${K} nearest images are near it on this map, too`}.`;
-    make("h2", list, `The ${K} nearest by ${map.of.name}`);
-    const row = make("div", list, "", { className: "row" });
+    html("h2", {}, list, `The ${K} nearest by ${map.of.name}`);
+    const row = html("div", { className: "row" }, list);
     for (let j = 0; j < K; j++) {
       const near = map.nearest[K * k + j], kept = map.kept[K * k + j];
-      const button = make("button", row, "", { type: "button", className: kept ? "" : "far", onclick: () => choose(near, number) });
+      const button = html("button", { type: "button", className: kept ? "" : "far", onclick: () => choose(near, number) }, row);
       thumbnail(button, near, 96);
-      make("span", button, said(near));
-      make("b", button, ` ${((map.similar[K * k + j] * 2) / SIDE - 1).toFixed(2)}${kept ? "" : ", far on the map"}`);
+      html("span", {}, button, said(near));
+      html("b", {}, button, ` ${((map.similar[K * k + j] * 2) / SIDE - 1).toFixed(2)}${kept ? "" : ", far on the map"}`);
     }
   }
   maps.forEach((each) => each.draw());
 }
 
 function enclose(map, loop) { // the images inside a lasso
-  const inside = (x, y) => {
-    let odd = false;
-    for (let i = 0, j = loop.length - 1; i < loop.length; j = i++) {
-      const [a, b] = loop[i], [c, d] = loop[j];
-      if (b > y !== d > y && x < ((c - a) * (y - b)) / (d - b) + a) odd = !odd;
-    }
-    return odd;
-  };
+  const area = new Path2D(), g = map.canvas.getContext("2d");
+  for (const point of loop) area.lineTo(...point);
   state.at = -1;
-  state.chosen = new Set(data.names.map((_, k) => k).filter((k) => inside(...map.at(k))));
+  state.chosen = new Set(data.names.map((_, k) => k).filter((k) => g.isPointInPath(area, ...map.at(k), "evenodd")));
   const list = $("chosen"), names = [...state.chosen].map((k) => data.names[k]);
   list.replaceChildren();
   $("says").textContent = names.length ? `${names.length} images chosen on the map by ${map.of.name}; the other maps show where they are.` : "No image is inside.";
   if (names.length) {
-    make("h2", list, `${names.length} files`);
-    const text = make("textarea", list, "", { readOnly: true, value: names.join("\n") });
-    text.setAttribute("aria-label", "names of the chosen files");
-    const copy = make("button", list, "copy the names", { type: "button", onclick: async () => {
-      text.select();
-      let done = true;
-      try { await navigator.clipboard.writeText(text.value); } catch { done = document.execCommand("copy"); }
-      copy.textContent = done ? "copied" : "not copied: use the keyboard";
-    } });
+    html("h2", {}, list, `${names.length} files`);
+    const text = html("textarea", { readOnly: true, value: names.join("\n"), ariaLabel: "names of the chosen files" }, list);
+    const copy = html("button", { type: "button", onclick: async () => {
+      copy.textContent = await copied(text) ? "copied" : "not copied: use the keyboard";
+    } }, list, "copy the names");
   }
   maps.forEach((each) => each.draw());
 }
@@ -256,7 +230,7 @@ $("lead").textContent = `${N} images on ${maps.length} maps. Click an image: eac
 $("shares").textContent = `The percentage is the share of each image's ${K} nearest by a map's features that are among its ${data.near} nearest on that map. ` +
   "It says how far to trust a map; it does not compare encoders.";
 const toggle = (parent, text, on, act) => {
-  const button = make("button", parent, text, { type: "button", onclick: () => { act(); maps.forEach((map) => map.paint()); press(); } });
+  const button = html("button", { type: "button", onclick: () => { act(); maps.forEach((map) => map.paint()); press(); } }, parent, text);
   const press = () => button.setAttribute("aria-pressed", on());
   press();
   return press;
@@ -264,39 +238,35 @@ const toggle = (parent, text, on, act) => {
 toggle($("tools"), "lasso", () => state.lasso, () => { state.lasso = !state.lasso; });
 toggle($("tools"), "dots", () => state.dots, () => { state.dots = !state.dots; });
 if (data.classes.length) toggle($("tools"), "colour by class", () => state.colour, () => { state.colour = !state.colour; });
-make("button", $("tools"), "whole map", { type: "button", onclick: () => maps.forEach((map) => { map.scale = 1; map.dx = map.dy = 0; map.paint(); }) });
-make("button", $("tools"), "clear", { type: "button", onclick: () => choose(-1) });
+html("button", { type: "button", onclick: () => maps.forEach((map) => { map.scale = 1; map.dx = map.dy = 0; map.paint(); }) }, $("tools"), "whole map");
+html("button", { type: "button", onclick: () => choose(-1) }, $("tools"), "clear");
 const used = [...new Set(data.labels)].filter((label) => label >= 0).sort((a, b) => a - b);
 if (used.length <= PALETTE.length) for (const label of used) {
-  const entry = make("span", $("legend"));
-  make("i", entry).style.background = PALETTE[label % PALETTE.length];
+  const entry = html("span", {}, $("legend"));
+  html("i", {}, entry).style.background = PALETTE[label % PALETTE.length];
   entry.append(data.classes[label]);
 }
-const tabs = maps.map((map) => make("button", $("tabs"), map.of.name, { type: "button", onclick: () => show(map) }));
+const tabs = maps.map((map) => html("button", { type: "button", onclick: () => show(map) }, $("tabs"), map.of.name));
 const show = (map) => {
   maps.forEach((each, k) => { each.figure.classList.toggle("shown", each === map); tabs[k].setAttribute("aria-pressed", each === map); });
   if (state.at >= 0) choose(state.at, map.number);
 };
-const pair = (list, one, other, said_) => {
-  const button = make("button", list.querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
-  const both = make("span", button, "", { className: "pair" });
-  thumbnail(both, one, 64);
-  thumbnail(both, other, 64);
-  make("span", button, `${data.names[one]}, ${data.names[other]}${said_}`);
+const listed = (id, images, text) => {
+  const button = html("button", { type: "button", onclick: () => choose(images[0], last.number) }, $(id).querySelector(".row"));
+  const seen = html("span", { className: images.length > 1 ? "pair" : "" }, button);
+  for (const k of images) thumbnail(seen, k, images.length > 1 ? 64 : 96);
+  html("span", {}, button, text);
 };
+const both = (one, other) => `${data.names[one]}, ${data.names[other]}`;
 const headed = (id, text) => { $(id).querySelector("summary").textContent = text; };
 const more = data.copies > data.duplicates.length ? `, the first ${data.duplicates.length} are listed` : "";
 headed("twins", `Duplicates: images with nearly the same pixels as an earlier one (${data.copies}${more})`);
-if (!data.copies) $("twins").replaceWith(make("p", null, "No duplicates found: no two images have nearly the same pixels."));
-for (const [one, other] of data.duplicates) pair($("twins"), one, other, "");
+if (!data.copies) $("twins").replaceWith(html("p", {}, null, "No duplicates found: no two images have nearly the same pixels."));
+for (const pair of data.duplicates) listed("twins", pair, both(...pair));
 headed("alike", `Most similar by these features: ${last.of.name}`);
-for (const [one, other, similarity] of data.pairs) pair($("alike"), one, other, `: ${similarity.toFixed(3)}`);
+for (const [one, other, similarity] of data.pairs) listed("alike", [one, other], `${both(one, other)}: ${similarity.toFixed(3)}`);
 headed("loners", `Least similar to any other, by ${last.of.name} (the median similarity to the nearest is ${data.median.toFixed(2)})`);
-for (const [one, similarity] of data.alone) {
-  const button = make("button", $("loners").querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
-  thumbnail(button, one, 96);
-  make("span", button, `${said(one)}: nearest ${similarity.toFixed(2)}`);
-}
+for (const [one, similarity] of data.alone) listed("loners", [one], `${said(one)}: nearest ${similarity.toFixed(2)}`);
 sprite.onload = () => maps.forEach((map) => map.paint());
 sprite.src = SPRITE;
 show(last);

@@ -1,6 +1,6 @@
 import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
-import { Chart, bar, begin, explore, mark, named, settingsOf, spot } from "./shell.js";
-import { equals, html, number, percent, put, random, svg } from "./tools.js";
+import { Chart, bar, begin, dragged, explore, keys, mark, named, settingsOf, spot, svg } from "./shell.js";
+import { equals, html, number, percent, put, random } from "./tools.js";
 
 const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
 
@@ -132,7 +132,7 @@ function drawRuler(app) {
 
 class Grid { // cells in shades; marks of another shape for pulls, so that colour is not needed
   constructor(app, title, shade) {
-    this.root = svg("svg", { viewBox: "0 0 340 310", role: "img", class: "drag" }, app.stage);
+    this.root = svg("svg", { viewBox: "0 0 340 310", role: "img" }, app.stage);
     this.title = svg("text", { x: LEFT, y: 15, class: "title" }, this.root, title);
     this.layers = [(k) => shade(k / LEVELS), (k) => shades("blue")((k + 2) / (LEVELS + 2))].map((fill) => // cells, pulls
       Array.from({ length: LEVELS + 1 }, (_, k) => svg("path", { fill: fill(k) }, this.root)));
@@ -144,8 +144,7 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
       const size = views(app), [x, y] = spot(this.root, e), row = Math.floor(((columns(app) ? x - LEFT : y - TOP) / SIDE) * size);
       if (row >= 0 && row < size) app.choose(row);
     };
-    this.root.onpointerdown = (e) => { this.held = true; pick(e); };
-    this.root.onpointermove = (e) => this.held && e.buttons && pick(e);
+    dragged(this.root, pick);
   }
   draw(app, table, bars, own) { // table: numbers from 0 to 1 or null; below 0 for pulls
     const size = table.length, cell = SIDE / size, gap = cell > 6 ? 0.6 : 0;
@@ -157,15 +156,12 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
       if (v < 0) pulls[k] += mark(2, x + cell / 2, y + cell / 2, cell * 0.42);
       else cells[k] += bar(x + gap, y + gap, cell - 2 * gap, cell - 2 * gap);
     }));
-    bars?.forEach((w, a) => { if (w !== null) line += bar(LEFT + SIDE + 4, TOP + a * cell + 1, 36 * w, cell - 2); });
+    bars.forEach((w, a) => { if (w !== null) line += bar(LEFT + SIDE + 4, TOP + a * cell + 1, 36 * w, cell - 2); });
     [cells, pulls].forEach((drawn, of) => drawn.forEach((d, k) => put(this.layers[of][k], d)));
     put(this.bars, line);
     const a = app.row(), y = TOP + a * cell, x = LEFT + own[a] * cell;
     put(this.frame, (columns(app) ? bar(x, TOP - 1, cell, SIDE + 2) : bar(LEFT - 1, y, SIDE + 2, cell)) + bar(x, y, cell, cell));
     const every = Math.ceil(size / 12);
-    const key = `${size} ${label(app, 0)}`;
-    if (this.key === key) return;
-    this.key = key;
     this.names.replaceChildren();
     for (let k = 0; k < size; k += every) {
       svg("text", { x: LEFT - 4, y: TOP + (k + 0.5) * cell + 4, class: "tick end" }, this.names, label(app, k));
@@ -181,13 +177,9 @@ const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 
 function build(app) {
   app.row = () => Math.min(Number(app.state.row) || 0, views(app) - 1);
   app.choose = (row) => { app.moving = false; app.set("row", row); };
-  app.grids = [new Grid(app, "1 · similarities s (strong: near)", shades("ink")), new Grid(app, "2 · softmax of each row", shades("purple")),
+  app.grids = [new Grid(app, "", shades("ink")), new Grid(app, "", shades("purple")),
     new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
-  app.grids[0].root.setAttribute("tabindex", 0);
-  app.grids[0].root.onkeydown = (e) => {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
-    if (by) { e.preventDefault(); app.choose((app.row() + by + views(app)) % views(app)); }
-  };
+  keys(app.grids[0].root, { ArrowUp: -1, ArrowDown: 1 }, (by) => app.choose((app.row() + by + views(app)) % views(app)));
   app.chart = new Chart(app.stage, { title: "", height: 310, x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity" }, y: { low: 0, high: 1 } });
   app.stems = app.chart.line("two");
   app.stems.setAttribute("style", "stroke-dasharray: none");
@@ -212,15 +204,21 @@ function table(app) {
     shares: cells((i, j, r, k) => (alone ? match(r, k) : r.shares[k])), forces: cells((i, j) => (all[i].force[B + j] + all[B + j].force[i]) / (2 * B)) };
 }
 
+const strongest = (table) => Math.max(...table.flat().map(Math.abs)) || 1; // null counts as 0
+
+function drawGrids(app, titles, cosines, top, shares, forces, own, gates = [null]) {
+  const most = strongest(forces), shade = (table, f) => table.map((row) => row.map((v) => (v === null ? null : f(v))));
+  const tables = [shade(cosines, (v) => (v / top + 1) / 2 + 1e-9), shade(shares, Math.sqrt), shade(forces, (f) => Math.sign(f) * Math.sqrt(Math.abs(f) / most))];
+  titles.forEach((title, k) => { app.grids[k].title.textContent = `${k + 1} · ${title}`; });
+  app.grids.forEach((grid, k) => grid.draw(app, tables[k], k === 1 ? gates : [], own));
+  app.grids[1].note.textContent = gates[0] === null ? "" : "W";
+}
+
 function drawPairs(app) {
   const { all, value, cosines, shares, forces } = table(app), { captions, steps } = app.data.pairs, B = batch(app), a = app.row(), by = columns(app);
-  const own = captions.map((_, k) => k), strongest = (of) => Math.max(...of.flat().map(Math.abs)) || 1, alone = app.state.loss === "SigLIP";
-  const [s, p, g] = app.grids, top = strongest(cosines), most = strongest(forces), root = (v) => Math.sign(v) * Math.sqrt(Math.abs(v));
-  s.title.textContent = "1 · cosines, images (rows) by sentences";
-  p.title.textContent = `2 · ${alone ? "each pair alone: σ(s/τ + b)" : `softmax of each ${by ? "column" : "row"}`}`;
-  s.draw(app, cosines.map((row) => row.map((v) => (v / top + 1) / 2 + 1e-9)), null, own);
-  p.draw(app, shares.map((row) => row.map((v) => v === null ? null : Math.sqrt(v))), null, own);
-  g.draw(app, forces.map((row) => row.map((v) => root(v / most))), null, own);
+  const own = captions.map((_, k) => k), alone = app.state.loss === "SigLIP";
+  const titles = ["cosines, images (rows) by sentences", alone ? "each pair alone: σ(s/τ + b)" : `softmax of each ${by ? "column" : "row"}`];
+  drawGrids(app, titles, cosines, strongest(cosines), shares, forces, own);
   const given = own.map((k) => (by ? shares[k][a] : shares[a][k]) ?? 0), first = own.filter((k) => k !== a).reduce((best, k) => (given[k] > given[best] ? k : best), a ? 0 : 1);
   const right = own.filter((k) => own.every((j) => (by ? cosines[j][k] <= cosines[k][k] : cosines[k][j] <= cosines[k][k]))).length;
   const t = settingsOf(app, "loss").temperature, [who, what] = by ? [`Sentence ${a + 1}, “${captions[a]}”,`, "image"] : [`Image ${a + 1}`, "sentence"];
@@ -237,14 +235,8 @@ function draw(app) {
     return says;
   }
   const all = rows(app), own = all.map((r) => r.own), a = app.row(), r = all[a], title = app.data.losses[app.state.loss].title;
-  const most = Math.max(...all.flatMap((x) => x.force.map((f) => Math.abs(f ?? 0)))) || 1;
-  const [s, p, g] = app.grids;
-  s.title.textContent = "1 · similarities s (strong: near)";
-  p.title.textContent = "2 · softmax of each row";
-  s.draw(app, all.map((x, i) => x.row.map((v, b) => (b === i ? null : (v + 1) / 2 + 1e-9))), null, own);
-  p.draw(app, all.map((x) => x.shares.map((v) => (v === null ? null : Math.sqrt(v)))), all.map((x) => x.W), own);
-  p.note.textContent = all[0].W === null ? "" : "W";
-  g.draw(app, all.map((x) => x.force.map((f) => (f === null ? null : Math.sign(f) * Math.sqrt(Math.abs(f) / most)))), null, own);
+  const others = all.map((x, i) => x.row.map((v, b) => (b === i ? null : v)));
+  drawGrids(app, ["similarities s (strong: near)", "softmax of each row"], others, 1, all.map((x) => x.shares), all.map((x) => x.force), own, all.map((x) => x.W));
   drawForces(app, r, `anchor ${label(app, a)}`);
   drawRuler(app);
   const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
@@ -269,21 +261,15 @@ function shown(app, name) {
   return name !== "asks" && (name !== "queue" || app.data.losses[app.state.loss].queue);
 }
 
-function preview(app) { // the ruler, from the best at the left to chance at the right: up to the loss, what is still to be gone
-  const { chance, best, learned } = ruler(app), of = [];
-  for (let k = 0; k <= 100; k++) of.push([k / 100, 0.5, Number((best + (k / 100) * (chance - best)).toPrecision(3))]);
-  return { name: "value", of, until: Math.round(100 * (1 - Math.min(Math.max(learned, 0), 1))) };
-}
-
 // the ruler's own controls stand beside it; what the small batch below has, below that
 const BATCH = ["pictures", "dimensions", "classes", "learned", "seed"], RULED = ["value", "batch_size", "queue", "positive", "spread"];
 const early = (app, name) => !paired(app) && ![...BATCH, "pairs"].includes(name);
 
-export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, shown, early, preview }, compare);
+export default function (model, el) {
+  const app = explore(model, el, { build, draw, shown, early }, compare);
   app.embeddings = () => embeddings(app.state);
   app.rows = () => rows(app);
   app.ruler = () => ruler(app);
   app.table = () => table(app);
   app.says = () => says(app, ruler(app));
-} };
+}

@@ -1,12 +1,12 @@
 """HTML pages of explorers: sources put together, settings checked, values of the package beside them."""
 
-import base64
 import html
 import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -23,30 +23,31 @@ from clutils.training import Run, Watcher
 
 REPLAY = "replay.html"
 STILL = "The explorer as it opens. Its controls work once the cell is run or the notebook is trusted."
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w]*/(\w+\.js)";\n', re.MULTILINE)
 # what a page needs no byte of: indents, comments (one at a line's end, if it has no quotation mark)
 ASIDE = re.compile(r"""^ +(?://.*\n)?|^//.*\n| +// [^"`\n]*$""", re.MULTILINE)
-PIECE = re.compile(r"[^\n]*?(?:\n|\},|$)")
-TILES = {"tile": 32, "columns": 16}  # of front.webp: pixels of an image's side, images in a row
 BEGIN = """
-explorer.render({ el: document.getElementById("explorer"),
-  model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
+explorer(new PageModel(JSON.parse(document.getElementById("data").textContent), "%s"),
+  document.getElementById("explorer"));
 """
 
 
-def module(name: str) -> str:
-    """The ES module of an explorer, with what it imports: for anywidget's `_esm`, and for a page."""
+def module(name: str, folder: Traversable = SOURCES) -> str:
+    """The ES module of an explorer, with what it imports.
+
+    - folder: where its own file lies; what it imports is the explorers'
+    """
     texts: dict[str, str] = {}
 
-    def add(file: str) -> None:
+    def add(file: str, folder: Traversable = SOURCES) -> None:
         if file in texts:
             return
-        text = (SOURCES / file).read_text(encoding="utf-8")
+        text = (folder / file).read_text(encoding="utf-8")
         for needed in IMPORT.findall(text):
             add(needed)
         texts[file] = IMPORT.sub("", text)
 
-    add(f"{name}.js")
+    add(f"{name}.js", folder)
     whole = re.sub(r"^export (?!default)", "", "".join(texts.values()), flags=re.MULTILINE)
     return ASIDE.sub("", whole)
 
@@ -103,55 +104,21 @@ def page(
             r"\1\2\3",
             (SOURCES / "style.css").read_text(encoding="utf-8"),
         ),
-        data=_inside(data),
+        data=embedded(data),
         script=script,
     )
 
 
-def template(name: str) -> jinja2.Template:
-    """A page of this folder, to be filled; what is not given raises jinja2.UndefinedError."""
-    loader = jinja2.PackageLoader("clutils.explorers", "")
+def template(name: str, package: str = "clutils.explorers") -> jinja2.Template:
+    """A page of a package's folder, to be filled; what is not given raises jinja2.UndefinedError."""
+    loader = jinja2.PackageLoader(package, "")
     return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined).get_template(name)
 
 
-def index() -> str:
-    """The front page, HTML, for whoever has installed nothing yet: it moves at once.
-
-    Sixteen images under a loss, the map of a recorded run, and the explorers of `controls.INDEX`.
-    """
-    pages = {part.name: page(part.name, {**part.opens, "hide": part.hide}) for part in controls.INDEX}
-    pieces: dict[str, int] = {}  # what several pages have in common stands there once
-    for text in pages.values():
-        for piece in PIECE.findall(text):
-            pieces.setdefault(piece, len(pieces))
-    made = {name: [pieces[piece] for piece in PIECE.findall(text)] for name, text in pages.items()}
-    sprite = base64.b64encode((SOURCES / "front.webp").read_bytes()).decode()
-    front = {
-        "run": replay.recorded(),
-        "sprite": f"data:image/webp;base64,{sprite}",
-        "tile": 32,
-        "columns": 16,
-    }
-    front |= {"triplet": _plain({control.name: control.default for control in controls.of_loss("Triplet")})}
-    source = f"clutils {clutils.__version__}; its numbers are compared with the package's in each explorer."
-    return template("index.html").render(
-        parts=controls.INDEX,
-        pages=_inside({"pieces": list(pieces), "pages": made}),
-        front=_inside(front),
-        script=module("front"),
-        source=source,
-    )
-
-
-def _inside(data: Any) -> str:
+def embedded(data: Any) -> str:
     """JSON that can stand in a page's script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
-
-
-def write_index(path: str | Path) -> None:
-    """Write `index()` into a file; OSError where that fails."""
-    files.write_atomically(path, index())
 
 
 def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None, **further: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor
 
 import clutils
 from clutils import files, maps
 from clutils.data import ImageSet
-from clutils.explorers.controls import SOURCES
-from clutils.explorers.pages import template
+from clutils.explorers.pages import embedded, module, template
 from clutils.settings import within
 
 TILE = 48  # pixels of a thumbnail's side
@@ -64,7 +62,7 @@ def page(
     for name, z in spaces.items():
         if len(z) != count:
             raise ValueError(f"map: {name} has {len(z)} rows, but there are {count} images")
-    drawn = [_drawn(name, z, seed) for name, z in spaces.items()]
+    copies = [[first, k] for k, first in enumerate(duplicates(pictures.images)) if first is not None]
     labels = pictures.labels.tolist() if bool((pictures.labels >= 0).any()) else []
     data: dict[str, Any] = {
         "names": [files.printable(name) for name in names],
@@ -73,16 +71,17 @@ def page(
         "tile": TILE,
         "neighbours": NEIGHBOURS,
         "near": NEAR,
-        "maps": drawn,
-        **_duplicates(pictures.images),
+        "maps": [_drawn(name, z, seed) for name, z in spaces.items()],
+        "duplicates": copies[:LISTED],
+        "copies": len(copies),
         **_extremes(spaces),
     }
     return template("map.html").render(
         title=html.escape(files.printable(title)),
         source=html.escape(f"{pictures.source}. clutils {clutils.__version__}."),
-        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        data=embedded(data),
         sprite=base64.b64encode(_sprite(pictures.images)).decode(),
-        script=(SOURCES / "map.js").read_text(encoding="utf-8"),
+        script=module("map"),
     )
 
 
@@ -99,35 +98,21 @@ def _resized(images: Tensor, side: int) -> Tensor:
 
 
 def _sprite(images: Tensor) -> bytes:
-    """All thumbnails in rows of one WebP image, left to right."""
-    columns = _columns(len(images))
-    rows = -(-len(images) // columns)
-    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
-    for start in range(0, len(images), 256):
-        part = _resized(images[start : start + 256], TILE).round().clamp(0, 255).to(torch.uint8)
-        part = part.expand(-1, 3, -1, -1) if part.shape[1] == 1 else part[:, :3]
-        for k, tile in enumerate(part.permute(0, 2, 3, 1).numpy(), start):
-            top, left = k // columns * TILE, k % columns * TILE
-            sheet[top : top + TILE, left : left + TILE] = tile
-    Image.fromarray(sheet).save(written := io.BytesIO(), "WEBP", quality=QUALITY)
+    """All thumbnails in rows of one WebP image, left to right; as many columns as the page computes."""
+    from torchvision.transforms.functional import to_pil_image
+    from torchvision.utils import make_grid
+
+    tiles = torch.cat([_resized(part, TILE).round().clamp(0, 255).byte() for part in images.split(256)])
+    sheet = make_grid(tiles[:, :3], nrow=math.ceil(math.sqrt(len(tiles))), padding=0)
+    to_pil_image(sheet).save(written := io.BytesIO(), "WEBP", quality=QUALITY)
     return written.getvalue()
-
-
-def _columns(count: int) -> int:
-    """Thumbnails in a row of the sheet; the page computes the same."""
-    return int(np.ceil(np.sqrt(count)))
 
 
 def _nearest(z: Tensor) -> tuple[Tensor, Tensor]:
     """Cosine similarities and numbers of each row's eight nearest others, (N, 8) both."""
     unit = F.normalize(z.double(), dim=1)
-    parts = []
-    for start in range(0, len(unit), 1000):
-        similarities = unit[start : start + 1000] @ unit.T
-        at = torch.arange(len(similarities))
-        similarities[at, at + start] = -2
-        parts.append(similarities.topk(NEIGHBOURS, dim=1))
-    return torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
+    values, indices = (unit @ unit.T).fill_diagonal_(-2).topk(NEIGHBOURS, dim=1)
+    return values, indices
 
 
 def _drawn(name: str, z: Tensor, seed: int) -> dict[str, Any]:
@@ -156,12 +141,6 @@ def _packed(values: Tensor, kind: type) -> str:
     return base64.b64encode(np.ascontiguousarray(values.numpy().astype(kind)).tobytes()).decode()
 
 
-def _duplicates(images: Tensor) -> dict[str, Any]:
-    """By pixels: how many duplicates there are, and the first pairs."""
-    pairs = [[first, k] for k, first in enumerate(duplicates(images)) if first is not None]
-    return {"duplicates": pairs[:LISTED], "copies": len(pairs)}
-
-
 def duplicates(images: Tensor) -> list[int | None]:
     """For each image the number of the first one with nearly the same pixels before it, or None.
 
@@ -169,17 +148,14 @@ def duplicates(images: Tensor) -> list[int | None]:
     contrast nor size changes; two images of one colour are duplicates where they are equal there.
     """
     sides = (PIXELS, PIXELS)
-    parts = [F.interpolate(part.float(), sides, mode="area").flatten(1) for part in images.split(256)]
-    small = torch.cat(parts)
+    small = torch.cat([F.interpolate(part.float(), sides, mode="area") for part in images.split(256)])
+    small = small.flatten(1)
     centred = small - small.mean(dim=1, keepdim=True)
     plain = centred.square().mean(dim=1).sqrt() < FLAT
     unit = F.normalize(centred, dim=1).masked_fill(plain[:, None], 0.0)
+    hit, at = (unit @ unit.T >= COPY).tril(-1).max(dim=1)
+    found = [j if yes else None for yes, j in zip(hit.tolist(), at.tolist(), strict=True)]
     first: dict[bytes, int] = {}
-    found: list[int | None] = []
-    for start in range(0, len(unit), 1000):
-        alike = (unit[start : start + 1000] @ unit.T >= COPY).tril(start - 1)
-        hit, at = alike.max(dim=1)
-        found += [int(j) if yes else None for yes, j in zip(hit.tolist(), at.tolist(), strict=True)]
     for k in plain.nonzero()[:, 0].tolist():
         before = first.setdefault(small[k].numpy().tobytes(), k)
         found[k] = before if before != k else None

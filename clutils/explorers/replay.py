@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BITS = 10  # of a position: a thousandth of the map
 MOST = 300_000  # bytes of maps in base64; with code and curves a page stays below 400 kB
 POINTS = 400  # of a curve
-CURVES = ("loss", "chance", "alignment", "uniformity")
+CURVES = ("loss", "chance", "alignment", "uniformity", "temperature")
 
 
 def of_run(
@@ -39,17 +39,12 @@ def of_run(
         raise ValueError("replay: the run was never looked at, so there is no map of it")
     number = len(looks[0].positions)
     most = max(2, int(MOST * 6 / (2 * BITS * number)))
-    kept = [
-        looks[k] for k in np.unique(np.linspace(0, len(looks) - 1, min(most, len(looks))).round().astype(int))
-    ]
+    kept = [looks[k] for k in _spread(len(looks), most)]
     history = taken(history)
-    rows = history.iloc[
-        np.unique(np.linspace(0, len(history) - 1, min(POINTS, len(history))).round().astype(int))
-    ]
-    temperature = rows.get("effective_temperature", rows.get("temperature"))
+    rows = history.iloc[_spread(len(history), POINTS)]
+    if "effective_temperature" in rows:
+        rows = rows.assign(temperature=rows["effective_temperature"])
     curves = {name: _numbers(rows[name]) for name in CURVES if name in rows}
-    if temperature is not None:
-        curves["temperature"] = _numbers(temperature)
     positions = np.stack([look.positions for look in kept]).astype(np.float64)
     low, high = float(positions.min()), float(positions.max())
     scaled = (positions - low) / (high - low or 1.0) * (2**BITS - 1)
@@ -66,6 +61,11 @@ def of_run(
         "labels": pictures.labels.tolist(),
         "class_names": list(pictures.class_names),
     }
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    """At most so many places in a list of `count`, evenly spread, with the first and the last."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(int)
 
 
 def pack(numbers: np.ndarray) -> bytes:

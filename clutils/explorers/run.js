@@ -1,6 +1,7 @@
-import { Chart, dragged, explore, mark } from "./shell.js";
 import { unpack } from "./places.js";
-import { html, number, percent, put, seen, svg } from "./tools.js";
+import { player } from "./player.js";
+import { Chart, dragged, explore, mark, svg } from "./shell.js";
+import { html, number, percent, put } from "./tools.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
 // there are eight shapes, filled and hollow: 16 classes are distinguished without their colour
@@ -12,12 +13,9 @@ const CHARTS = [["loss", ["loss", "chance"], "loss (dotted: chance)"], ["alignme
   ["knn", ["knn"], "kNN accuracy"], ["temperature", ["temperature"], "temperature τ"]];
 
 function build(app) {
-  [app.button, app.slider] = [{}, {}]; // where they are hidden
-  app.go = (step) => { app.play(false); app.state.frame = Math.min(Math.max(Math.round(step), 0), app.end); app.slider.value = app.state.frame; app.refresh(); };
   const { run } = app.data, last = run.looks[run.looks.length - 1];
-  app.steps = run.steps;
   app.placed = unpack(run);
-  app.end = Math.max(last, run.steps[run.steps.length - 1] ?? 0);
+  player(app, "frame", Math.max(last, run.steps[run.steps.length - 1] ?? 0), 540); // nine seconds
   const map = html("figure", { style: "margin: 0" }, app.stage);
   app.map = svg("svg", { viewBox: "0 0 340 318", role: "img" }, map);
   app.title = svg("text", { x: 6, y: 14, class: "title" }, app.map);
@@ -34,27 +32,6 @@ function build(app) {
   });
   const column = (at) => { const box = html("div", {}, app.stage); return CHARTS.slice(at, at + 3).map((of) => chart(app, box, of)); };
   app.charts = [...column(0), ...column(3)];
-  const span = 9000;
-  let untouched = true;
-  app.play = (on) => {
-    untouched = false;
-    app.playing = on;
-    if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
-    if (!on) return;
-    if (app.now() >= app.end) app.state.frame = 0;
-    const began = performance.now(), from = app.now();
-    const go = () => {
-      if (!app.playing) return;
-      app.state.frame = Math.min(app.end, Math.round(from + ((performance.now() - began) / span) * app.end));
-      app.slider.value = app.state.frame;
-      app.draw();
-      if (app.state.frame < app.end) requestAnimationFrame(go);
-      else app.play(false);
-    };
-    requestAnimationFrame(go);
-  };
-  app.now = () => Math.min(app.state.frame === "" && app.still ? app.end : Number(app.state.frame) || 0, app.end);
-  if (!app.calm && app.state.frame === "") seen(app.el, () => setTimeout(() => untouched && app.play(true), 400));
 }
 
 function chart(app, box, [key, names, title]) {
@@ -64,14 +41,11 @@ function chart(app, box, [key, names, title]) {
   const pad = 0.06 * (high - low) || 0.1 * Math.abs(high) || 0.1;
   const made = new Chart(box, { title: all.length ? title : `${title}: not measured`, height: 112, foot: 18, x: { low: 0, high: app.end, label: "" },
     y: all.length ? { low: low - pad, high: high + pad } : { low: 0, high: 1 } });
-  const numbers = (values) => values.map((v) => (v === null ? NaN : v));
+  const numbers = (values) => values.map((v) => v ?? NaN);
   const lines = found.map((_, k) => made.line(k ? "dots" : "one"));
-  const trace = () => found.forEach((values, k) => lines[k].setAttribute("d", made.trace(xs, numbers(values))));
-  trace();
-  made.root.addEventListener("fitted", trace); // in a frame a chart is fitted after it was made
   const at = made.line("ink thin"), point = svg("path", { class: "there" }, made.inside);
   dragged(made.root, (e) => app.go(made.at(e)[0]));
-  return { made, at, point, xs, values: numbers(found[0]) };
+  return { made, at, point, xs, lines, found: found.map(numbers) };
 }
 
 const nearest = (xs, step) => xs.reduce((best, x, k) => (x <= step ? k : best), 0);
@@ -89,9 +63,10 @@ function draw(app) {
   app.points.forEach((path, c) => put(path, shapes[c]));
   app.title.textContent = `map of ${number(N)} images, step ${number(step)}`;
   app.map.setAttribute("aria-label", app.title.textContent);
-  for (const { made, at, point, xs, values } of app.charts) {
+  for (const { made, at, point, xs, lines, found } of app.charts) {
+    lines.forEach((line, k) => put(line, made.trace(xs, found[k])));
     put(at, `M${made.X(step)} ${made.box.top}V${made.box.bottom}`);
-    const v = values[nearest(xs, step)];
+    const v = found[0][nearest(xs, step)];
     put(point, isFinite(v) ? mark(0, made.X(xs[nearest(xs, step)]), made.Y(v), 4) : "");
   }
   const row = nearest(run.steps, step), said = (name) => number(run.curves[name]?.[row] ?? null);
@@ -101,14 +76,6 @@ function draw(app) {
     `${knn === null ? "" : `, kNN ${percent(knn)}`}, measured at step ${number(looks[k])}${f ? `; the points move towards step ${number(looks[next])}` : ""}.`;
 }
 
-function buttons(app) {
-  const row = html("div", { className: "buttons", style: "grid-column: 1 / -1" });
-  app.button = html("button", { type: "button", onclick: () => app.play(!app.playing) }, row, app.playing ? "❚❚ pause" : "▶ play");
-  app.slider = html("input", { type: "range", min: 0, max: app.end, "aria-label": "step", oninput: () => app.go(Number(app.slider.value)) }, row);
-  app.slider.value = app.now();
-  return row;
+export default function (model, el) {
+  explore(model, el, { build, draw });
 }
-
-export default { render({ model, el }) {
-  explore(model, el, { build, draw, buttons });
-} };

@@ -1,22 +1,32 @@
 // What every explorer shares: controls, the state in the link's hash, charts in SVG.
 
-import { html, number, seen, svg, warm } from "./tools.js";
+import { copied, html, number, seen, warm } from "./tools.js";
 
 const words = { true: true, false: false, none: null, None: null, inf: Infinity };
+
+export function svg(tag, attributes = {}, parent = null, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  parent?.append(made);
+  return made;
+}
 
 export function spot(root, event) { // where a pointer is, in units of an SVG's viewBox
   const r = root.getBoundingClientRect(), k = root.viewBox.baseVal.width / r.width;
   return [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
 }
-// A finger that goes sideways drags; one that goes up or down scrolls the page, and changes nothing
-export function dragged(root, start, move = start, stop = () => {}) {
+// A finger that goes sideways drags, from what it grabs in any direction; else one that goes up or down scrolls the
+// page, and changes nothing
+export function dragged(root, start, move = start, stop = () => {}, grabs = () => false) {
   let from = null, on = false;
   const begun = (e) => { on = true; start(e); };
   root.classList.add("drag");
+  root.addEventListener("touchstart", (e) => grabs(e.changedTouches[0]) && e.preventDefault(), { passive: false });
   root.onpointerdown = (e) => {
     from = e;
     root.setPointerCapture(e.pointerId);
-    if (e.pointerType !== "touch") begun(e);
+    if (e.pointerType !== "touch" || grabs(e)) begun(e);
   };
   root.onpointermove = (e) => {
     if (from && !on && Math.abs(e.clientX - from.clientX) >= 8) begun(from);
@@ -26,6 +36,15 @@ export function dragged(root, start, move = start, stop = () => {}) {
     if (from && !on && e.type === "pointerup") start(e); // a tap
     stop();
     from = on = null;
+  };
+}
+
+export function keys(root, moves, act) { // with the keyboard's focus on it: act(what a key moves)
+  root.setAttribute("tabindex", 0);
+  root.onkeydown = (e) => {
+    if (!moves[e.key]) return;
+    e.preventDefault();
+    act(moves[e.key]);
   };
 }
 
@@ -61,8 +80,7 @@ export class Chart {
     }).observe(this.root);
   }
   say(text) { // what a chart shows now, for who doesn't see it
-    const said = [this.head.textContent, text].filter(Boolean).join(": ");
-    if (said !== this.said) this.root.setAttribute("aria-label", this.said = said);
+    this.root.setAttribute("aria-label", [this.head.textContent, text].filter(Boolean).join(": "));
   }
   axes(x, y) {
     const key = JSON.stringify([x, y, this.box]);
@@ -187,21 +205,21 @@ class Slider { // from positions 0 to 1000 to values; one step beyond the ends f
     const v = this.how === "log" ? low * (high / low) ** (at / this.steps) : low + at * this.step;
     return this.whole ? Math.round(v) : Number(v.toPrecision(this.how === "log" ? 3 : 6));
   }
-  position(v) {
+  position(v) { // where the nearest value is
     if (v === null) return -1;
     if (v === Infinity) return this.steps + 1;
-    if (this.values) return this.values.reduce((best, x, k) => (Math.abs(x - v) < Math.abs(this.values[best] - v) ? k : best), 0);
-    const [low, high] = this.dial;
-    return Math.round(this.how === "log" ? (Math.log(v / low) / Math.log(high / low)) * this.steps : (v - low) / this.step);
+    let best = 0;
+    for (let at = 1; at <= this.steps; at++) if (Math.abs(this.value(at) - v) < Math.abs(this.value(best) - v)) best = at;
+    return best;
   }
 }
 
 // The page of an explorer: { build(app), draw(app) -> sentence, shown(app, name), fresh(app, name) }
 export function explore(model, el, page, compare = null) {
-  const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
+  const { data } = model, app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
   el.classList.add("explorer");
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  app.framed = Boolean(model.framed);
+  app.framed = model.framed;
   // in a frame nothing plays by itself, for the text around it asks first; unless the frame is there to move
   app.calm = app.still || (app.framed && !model.frame?.hasAttribute("data-plays"));
   el.addEventListener("fitted", () => app.refresh());
@@ -235,8 +253,7 @@ export function explore(model, el, page, compare = null) {
     const began = performance.now(), said = page.draw(app);
     app.took = performance.now() - began;
     if (said !== app.said) app.sentence.textContent = app.said = said;
-    model.set("settings", app.link());
-    model.save_changes();
+    model.save(app.link());
     app.linked?.();
   };
   app.link = (start = data.defaults) => { // what differs from the page as it was made, or from another
@@ -249,7 +266,7 @@ export function explore(model, el, page, compare = null) {
     if (hide !== (start.hide || "")) found.hide = hide;
     return found;
   };
-  app.read(model.get("settings") || {});
+  app.read(model.settings());
   lead.hidden = app.hidden.has("lead");
   page.build(app);
   app.compared = compare ? compare(data) : "";
@@ -259,13 +276,7 @@ export function explore(model, el, page, compare = null) {
     if (page.fresh) page.fresh(app, null);
     app.refresh();
   };
-  app.preview = (settings) => { // the way that a preset shows: { name, of, until }, and nothing here changes
-    const { state, hidden } = app;
-    app.read(settings);
-    const found = page.preview(app);
-    return Object.assign(app, { state, hidden }) && found;
-  };
-  model.on("change:settings", () => app.open(model.get("settings") || {}));
+  addEventListener("hashchange", () => app.open(model.settings()));
   lay(app);
   app.draw();
   el.explorer = app;
@@ -300,7 +311,7 @@ export function begin(app, milliseconds, at) {
 
 function lay(app) { // the controls that there are now; an input that stays is kept, with its focus
   const wanted = controls(app.data, app.state).filter(
-    (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.only || app.only.includes(c.name)) && (!app.page.shown || app.page.shown(app, c.name)));
+    (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.page.shown || app.page.shown(app, c.name)));
   const key = wanted.map((c) => c.name + (c.symbol || "") + c.label).join();
   if (key !== app.laid) {
     app.laid = key;
@@ -313,7 +324,7 @@ function lay(app) { // the controls that there are now; an input that stays is k
     const early = wanted.filter((c) => app.early && app.page.early(app, c.name));
     app.early?.replaceChildren(...early.map((c) => app.inputs[c.name].row));
     app.form.replaceChildren(...wanted.filter((c) => !early.includes(c)).map((c) => app.inputs[c.name].row));
-    if (app.page.buttons && !app.hidden.has("buttons")) app.form.prepend(app.page.buttons(app));
+    if (app.buttons && !app.hidden.has("buttons")) app.form.prepend(app.buttons());
   }
   for (const c of wanted) app.inputs[c.name].show(app.state[c.name]);
   app.form.hidden = !app.form.children.length;
@@ -356,7 +367,7 @@ function control(app, c) {
 }
 
 function sharing(app, foot, model) {
-  if (!model.link || app.hidden.has("share")) return;
+  if (app.hidden.has("share")) return;
   const box = html("details", { className: "share" }, foot);
   html("summary", {}, box, "Link, and a reduced page");
   const row = html("p", { className: "copy" }, box);
@@ -383,10 +394,7 @@ function sharing(app, foot, model) {
   app.linked = () => box.open && fill();
   copy.onclick = async () => {
     link.value = address();
-    link.select();
-    let done = true;
-    try { await navigator.clipboard.writeText(link.value); } catch { done = document.execCommand("copy"); }
-    copy.textContent = done ? "copied" : "not copied";
+    copy.textContent = await copied(link) ? "copied" : "not copied";
     setTimeout(() => (copy.textContent = "copy link"), 1500);
   };
   if (app.data.qr) {
@@ -400,7 +408,7 @@ function sharing(app, foot, model) {
 
 export class PageModel {
   constructor(data, name) {
-    Object.assign(this, { data, name, heard: [] });
+    Object.assign(this, { data, name });
     try { this.frame = window.frameElement; } catch { this.frame = null; }
     this.framed = window.parent !== window;
     const own = document.documentElement, around = this.around = this.frame?.ownerDocument.documentElement;
@@ -413,25 +421,18 @@ export class PageModel {
     dark.onchange = take;
     if (around) new MutationObserver(take).observe(around, { subtree: true, attributeFilter: ["data-theme", "data-jp-theme-light"] });
     own.classList.add(this.framed ? "framed" : "alone"); // framed, on a phone: picture and controls on one screen
-    addEventListener("hashchange", () => this.heard.forEach((f) => f()));
     addEventListener("keydown", (e) => e.key === "Escape" && this.frame?.closest(".jp-Cell")?.focus()); // to the notebook
   }
-  get(key) {
-    if (key === "data") return this.data;
-    const kept = this.framed ? this.frame?.dataset.state || "" : location.hash.slice(1);
-    return Object.fromEntries(new URLSearchParams(kept));
-  }
-  set(key, settings) { if (key === "settings") this.settings = settings; }
-  save_changes() {
+  settings() { return Object.fromEntries(new URLSearchParams(this.framed ? this.frame?.dataset.state : location.hash.slice(1))); }
+  save(settings) {
     clearTimeout(this.later); // a browser allows some hundred changes of the link a minute
     this.later = setTimeout(() => {
-      const text = this.hash(this.settings);
+      const text = this.hash(settings);
       document.documentElement.dataset.state = text;
       if (this.frame) this.frame.dataset.state = text;
       else if (!this.framed && location.hash.slice(1) !== text) history.replaceState(null, "", `#${text}`);
     }, 200);
   }
-  on(event, heard) { this.heard.push(heard); }
   hash(settings) { return String(new URLSearchParams(settings)).replace(/%2C/g, ","); }
   get start() { return this.framed || this.data.base ? this.data.plain : undefined; } // of the page that a link opens
   link(settings) {

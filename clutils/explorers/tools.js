@@ -1,15 +1,5 @@
 // Numbers and elements that every page needs.
 
-const SVG = "http://www.w3.org/2000/svg";
-
-export function svg(tag, attributes = {}, parent = null, text = "") {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text) made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
-}
-
 export const put = (path, d) => path.setAttribute("d", d);
 
 export function html(tag, attributes = {}, parent = null, text = "") {
@@ -18,7 +8,7 @@ export function html(tag, attributes = {}, parent = null, text = "") {
     if (name in made) made[name] = value;
     else made.setAttribute(name, value);
   if (text !== "") made.textContent = text;
-  if (parent) parent.append(made);
+  parent?.append(made);
   return made;
 }
 
@@ -47,6 +37,12 @@ export function random(seed) { // mulberry32: the same numbers in every browser
   };
   draw.normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
   return draw;
+}
+
+export async function copied(input) { // its text, to paste it elsewhere; false where the browser does not let it
+  input.select();
+  try { await navigator.clipboard.writeText(input.value); } catch { return document.execCommand("copy"); }
+  return true;
 }
 
 export function seen(el, act) { // once some of it is on the screen

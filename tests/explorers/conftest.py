@@ -1,7 +1,8 @@
 """Pages opened from the disk, with the network off; each is opened once and kept."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ APP = "document.getElementById('explorer').explorer"
 
 
 class Opened:
-    """A page, and all that went wrong in it."""
+    """A page for a `with`, and all that went wrong in it."""
 
-    def __init__(self, browser, path: Path, hash: str = "", **context):
+    def __init__(self, browser, path: Path, hash: str = "", ready: str = f"Boolean({APP})", **context):
         self.context = browser.new_context(**{"offline": True, "reduced_motion": "reduce", **context})
         self.page, self.wrong = self.context.new_page(), []
         self.page.set_default_timeout(20_000)
@@ -23,7 +24,14 @@ class Opened:
         self.page.on("requestfailed", lambda request: self.wrong.append(request.url))
         self.page.goto(path.as_uri() + hash)
         if self.page.locator("iframe").count() == 0:
-            self.until(f"Boolean({APP})")
+            self.until(ready)
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        self.context.close()
+        assert kind or self.wrong == []
 
     def until(self, script: str) -> None:
         """Wait until this is true; asked from outside, for the pages let nobody evaluate a text inside."""
@@ -61,28 +69,13 @@ def written(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def opening(chromium, written):
     """opening(name, hash, context's settings): a page for a `with`."""
-
-    @contextmanager
-    def opened(name: str, hash: str = "", path: Path | None = None, **context) -> Iterator[Opened]:
-        found = Opened(chromium, path or written / f"{name}.html", hash, **context)
-        yield found
-        found.context.close()
-        assert found.wrong == []
-
-    return opened
+    return lambda name, hash="", path=None, **context: Opened(
+        chromium, path or written / f"{name}.html", hash, **context
+    )
 
 
 @pytest.fixture(scope="session")
 def kept(opening) -> Iterator:
     """kept(name): the page as it opens, one for all tests that only ask it."""
-    found, open_ = {}, []
-
-    def of(name: str) -> Opened:
-        if name not in found:
-            open_.append(opening(name))
-            found[name] = open_[-1].__enter__()
-        return found[name]
-
-    yield of
-    for manager in open_:
-        manager.__exit__(None, None, None)
+    with ExitStack() as pages:
+        yield cache(lambda name: pages.enter_context(opening(name)))

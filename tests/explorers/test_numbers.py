@@ -53,8 +53,11 @@ class Dice:
         return found
 
 
-def built(name: str, settings: dict):
-    return losses.catalogue()[name].cls(**settings)
+def loss_of(state: dict):
+    """The package's loss, with the settings that a page has."""
+    given = {c.name: state[c.name] for c in controls.of_loss(state["loss"])}
+    given = {key: math.inf if value == "inf" else value for key, value in given.items()}
+    return losses.catalogue()[state["loss"]].cls(**given)
 
 
 def plain(settings: dict) -> dict:
@@ -71,11 +74,16 @@ def assert_close(found, expected, name: str, scale: float = 1.0) -> None:
     )
 
 
-SET = """(app, cases) => cases.map(([settings, ask]) => {
+SET = """(app, states) => states.map((state) => {
   const words = { inf: Infinity };
-  for (const [name, value] of Object.entries(settings)) app.state[name] = words[value] ?? value;
-  return ASK;
+  for (const [name, value] of Object.entries(state)) app.state[name] = words[value] ?? value;
+  return SHOWN;
 })"""
+
+
+def answers(page, shown: str, states: list[dict]) -> list[tuple]:
+    """Each state, and what the page shows in it: the value of this JavaScript."""
+    return list(zip(states, page.ask(SET.replace("SHOWN", shown), states), strict=True))
 
 
 def test_value_forces_W_and_K_eff_of_every_loss_on_any_negatives(kept):
@@ -87,14 +95,12 @@ def test_value_forces_W_and_K_eff_of_every_loss_on_any_negatives(kept):
         place = {"similarity": dice(-1, 1), "spread": dice(0.02, 0.6), "hard": dice(-1, 1)}
         state = {"loss": name, "shape": shape, "drawn": drawn, "positive": dice(-1, 1), **place}
         state |= {"number": dice.whole(1, 20), "count": dice.whole(1, 40) ** 2}
-        cases.append([state | plain(dice.settings(name)), 0])
+        cases.append(state | plain(dice.settings(name)))
     shown = """(() => { const found = app.ask("loss");
         return { ...found, push: [...found.push], W: Number.isFinite(found.W) ? found.W : null }; })()"""
     turned = 0
-    for (state, _), found in zip(cases, kept("W").ask(SET.replace("ASK", shown), cases), strict=True):
-        name = state["loss"]
-        given = {c.name: state[c.name] for c in controls.of_loss(name)}
-        loss = built(name, {key: math.inf if value == "inf" else value for key, value in given.items()})
+    for state, found in answers(kept("W"), shown, cases):
+        name, loss = state["loss"], loss_of(state)
         values, counts = torch.tensor(found["n"], dtype=torch.float64), torch.tensor(found["m"])
         assert int(counts.sum()) == state["count"] and int(counts.min()) > 0
         s, n = (
@@ -139,13 +145,6 @@ def circle_settings(dice: Dice, name: str) -> dict:
     return state | {"by_labels": dice(0, 1) < 0.5} | plain(dice.settings(name))
 
 
-def of_circle(state: dict):
-    given = {c.name: state[c.name] for c in controls.of_loss(state["loss"])}
-    loss = built(state["loss"], {key: math.inf if value == "inf" else value for key, value in given.items()})
-    by = state["by_labels"] and state["classes"] > 1 and "labels" in loss.accepts
-    return loss, (torch.arange(state["pictures"]) % state["classes"] if by else None)
-
-
 OFFERED = [name for name in controls.FAMILY if name not in controls.NEEDS_MORE]
 
 
@@ -153,14 +152,14 @@ def test_what_moves_points_on_the_circle_is_the_gradient_of_the_loss(kept):
     dice, cases = Dice(1), []
     for k in range(SETTINGS[1]):
         state = circle_settings(dice, OFFERED[k % len(OFFERED)])
-        cases.append([state, [dice(0, 2 * math.pi) for _ in range(2 * state["pictures"])]])
-    shown = """(() => { const found = app.forces("loss", Float64Array.from(ask));
+        cases.append(state | {"angles": [dice(0, 2 * math.pi) for _ in range(2 * state["pictures"])]})
+    shown = """(() => { const found = app.forces("loss", Float64Array.from(state.angles));
         return { value: found.value, pulled: [...found.pulled], pushed: [...found.pushed] }; })()"""
-    for (state, angles), found in zip(
-        cases, kept("circle").ask(SET.replace("ASK", shown), cases), strict=True
-    ):
-        loss, labels = of_circle(state)
-        z1, z2 = on_the_circle(angles, state["pictures"])
+    for state, found in answers(kept("circle"), shown, cases):
+        loss, labels = loss_of(state), torch.arange(state["pictures"]) % state["classes"]
+        if not state["by_labels"] or state["classes"] == 1 or "labels" not in loss.accepts:
+            labels = None
+        z1, z2 = on_the_circle(state["angles"], state["pictures"])
         extra = {} if labels is None else {"labels": labels}
         assert_close(found["value"], loss(z1, z2, **extra), f"{state}, value")
         z = torch.cat([z1, z2])
@@ -192,8 +191,8 @@ def test_points_go_where_the_course_moves_them(kept, name):
         app.page.fresh(app, "seed"); app.play(false); const lane = app.lanes[0]; lane.reach(app, 40);
         return { path: lane.path.map((x) => [...x]), seen: lane.seen,
             loss: lane.found.map((x) => x.value) }; })()"""
-    (found,) = kept("circle").ask(SET.replace("ASK", lane), [[state, 0]])
-    loss, _ = of_circle(state)
+    ((_, found),) = answers(kept("circle"), lane, [state])
+    loss = loss_of(state)
     z1, z2 = on_the_circle(found["path"][0], 6)
     path = sphere.move(loss, z1, z2, steps=40, learning_rate=0.05)
     there = torch.cat([path.z1[-1], path.z2[-1]])
@@ -217,14 +216,13 @@ def test_each_row_of_the_matrix_is_its_anchors_pairs_shares_and_forces(kept):
             "dimensions": dice.whole(2, 9),
             "seed": dice.whole(0, 99),
         }
-        cases.append(
-            [state | {"learned": dice(0, 1), "classes": dice.whole(1, 3)} | plain(dice.settings(name)), 0]
-        )
+        state |= {"learned": dice(0, 1), "classes": dice.whole(1, 3)}
+        cases.append(state | plain(dice.settings(name)))
     shown = """(() => { const fine = (x) => (Number.isFinite(x) ? x : null);
         const rows = app.rows().map((r) => ({ ...r, W: fine(r.W), t: fine(r.t) }));
         return { z: app.embeddings(), rows }; })()"""
-    for (state, _), found in zip(cases, kept("matrix").ask(SET.replace("ASK", shown), cases), strict=True):
-        loss, _ = of_circle(state | {"by_labels": False})
+    for state, found in answers(kept("matrix"), shown, cases):
+        loss = loss_of(state)
         z = torch.tensor(found["z"], dtype=torch.float64)
         B, rows = state["pictures"], found["rows"]
         pairs = loss.compare(z[:B], z[B:])
@@ -263,17 +261,17 @@ def test_images_by_captions_have_the_losss_value_shares_and_gradient(opening, na
     dice, cases = Dice(5), []
     for k in range(8):
         where = {"pairs": ("fresh", "trained")[k % 2], "asks": ("images", "captions")[k // 2 % 2]}
-        cases.append([where | {"loss": name} | plain(dice.settings(name)), 0])
+        cases.append(where | {"loss": name} | plain(dice.settings(name)))
     shown = "(({ value, cosines, shares, forces }) => ({ value, cosines, shares, forces }))(app.table())"
     with opening("matrix") as page:
-        answers = page.ask(SET.replace("ASK", shown), cases)
+        found_in = answers(page, shown, cases)
         tables = page.ask("(app) => app.data.pairs.tables")
         page.ask("(app, given) => app.open(given)", {"pairs": "trained", "loss": name})
         said = page.page.locator(".says").filter(has_text="own sentence (“")  # once the page is drawn
         said.wait_for()
         assert "loss" in said.text_content() and not page.page.locator(".ruler").is_visible()
-    for (state, _), found in zip(cases, answers, strict=True):
-        loss, tau = built(name, {c.name: state[c.name] for c in controls.of_loss(name)}), state["temperature"]
+    for state, found in found_in:
+        loss, tau = loss_of(state), state["temperature"]
         s = (torch.tensor(tables[state["pairs"]], dtype=torch.float64) / 1000).requires_grad_()
         B, others = len(s), ~torch.eye(len(s), dtype=torch.bool)
         ways = [loss.per_anchor(of.diag()[:, None], of[others].view(B, B - 1)).mean() for of in (s, s.T)]
@@ -295,13 +293,12 @@ def test_the_ruler_reads_as_the_packages(kept):
         queue = dice.whole(1, 3000) if takes and dice(0, 1) < 0.3 else None
         at = {"batch_size": dice.whole(2, 600), "queue": queue, "positive": dice(-1, 1), "spread": dice(0, 1)}
         given = dice.settings(name) if k % 2 else {c.name: c.default for c in controls.of_loss(name)}
-        cases.append([{"loss": name, "value": dice(-1, 9) ** 2 / 9, **at, **plain(given)}, 0])
+        cases.append({"loss": name, "value": dice(-1, 9) ** 2 / 9, **at, **plain(given)})
     shown = """(() => { const found = app.ruler(), fine = (x) => (Number.isFinite(x) ? x : null);
         return { ...found, trained: { ...found.trained, W: fine(found.trained.W) } }; })()"""
-    for (state, _), found in zip(cases, kept("matrix").ask(SET.replace("ASK", shown), cases), strict=True):
-        loss, _ = of_circle(state | {"by_labels": False, "pictures": 2, "classes": 1})
+    for state, found in answers(kept("matrix"), shown, cases):
         at = {key: state[key] for key in ("batch_size", "queue", "positive", "spread")}
-        marks = anatomy.ruler(loss, **at)
+        marks = anatomy.ruler(loss_of(state), **at)
         assert (found["K"], found["n"]) == (marks.K, marks.n)
         for name in ("chance", "collapsed", "best", "floor"):
             assert (found[name] is None) == (getattr(marks, name) is None), f"{marks.loss}: {name}"
@@ -323,12 +320,11 @@ def test_the_ruler_reads_as_the_packages(kept):
 def test_the_ruler_names_the_scale_on_which_others_print_a_loss(kept):
     at = {"loss": "NTXent", "positive": 0.85, "spread": 0.2, "queue": None}
     cases = [
-        [{**at, "temperature": 0.1, "batch_size": 256, "value": 8.909}, 0],
-        [{**at, "temperature": 1.0, "batch_size": 4096, "value": 33.27}, 0],
-        [{**at, "temperature": 0.1, "batch_size": 256, "value": 9.2}, 0],
+        {**at, "temperature": 0.1, "batch_size": 256, "value": 8.909},
+        {**at, "temperature": 1.0, "batch_size": 4096, "value": 33.27},
+        {**at, "temperature": 0.1, "batch_size": 256, "value": 9.2},
     ]
-    found = kept("matrix").ask(SET.replace("ASK", "app.says()"), cases)
-    for (state, _), said in zip(cases, found, strict=True):
+    for state, said in answers(kept("matrix"), "app.says()", cases):
         marks = anatomy.ruler(losses.NTXent(state["temperature"]), state["batch_size"])
         for words in ("SupContrast prints it", "MoCo v3 prints it", "above chance"):
             assert (words in said) == (words in marks.says(state["value"])), (words, said)

@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from clutils import data, explorers
 from clutils.data import ImageSet
 from clutils.explorers import photo_map
+from tests.explorers.conftest import Opened
 
 N = 60
 
@@ -147,15 +148,9 @@ def test_names_of_files_follow_their_images(tmp_path):
 def page(chromium, tmp_path_factory, text):
     path = tmp_path_factory.mktemp("map") / "map.html"
     path.write_text(text, "utf-8")
-    context = chromium.new_context(offline=True, viewport={"width": 1366, "height": 768})
-    page, wrong = context.new_page(), []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
-    page.goto(path.as_uri())
-    page.wait_for_function("sprite.complete && sprite.naturalWidth > 0")
-    yield page
-    context.close()
-    assert wrong == []
+    ready, size = "sprite.complete && sprite.naturalWidth > 0", {"width": 1366, "height": 768}
+    with Opened(chromium, path, ready=ready, viewport=size) as opened:
+        yield opened.page
 
 
 def place(page, number: int, k: int) -> dict[str, float]:

@@ -55,12 +55,6 @@ def test_the_page_has_positions_to_a_thousandth_and_the_measurements_of_each_ste
     assert f"loss {loss}" in said and "chance 5.54" in said
 
 
-def test_numbers_of_ten_bits_come_back():
-    numbers = np.random.default_rng(0).integers(0, 1024, 999).astype(np.uint16)
-    bits = np.unpackbits(np.frombuffer(replay.pack(numbers), np.uint8))[: 10 * 999].reshape(-1, 10)
-    assert (bits @ (2 ** np.arange(9, -1, -1)) == numbers).all()
-
-
 def test_a_run_that_nobody_watched_has_no_replay(run):
     with pytest.raises(ValueError, match="never looked at"):
         explorers.of_run(run[0], [], run[2], "unseen")

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from clutils import explorers
-from clutils.course.book import copies, pages, slides
+from clutils.course.book import copies, front, pages, slides
 
 HERE = Path(__file__).parent
 ICONS = re.compile(r'<script [^>]*src="[^"]*/fontawesome\.js[^"]*"></script>\n?')
@@ -51,7 +51,7 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
     hosted = f"{base_url.rstrip('/')}/explorers" if codes else ""
     for name in explorers.NAMES:
         explorers.write(out / "explorers" / f"{name}.html", name, base_url=hosted)
-    explorers.write_index(out / "explorers" / "index.html")
+    front.write(out / "explorers" / "index.html")
     lighten(out)
     shutil.rmtree(out / "_sources", ignore_errors=True)
     for left in (out / ".buildinfo", out / "objects.inv", *(out / "_static").glob("*macros.html")):

@@ -11,10 +11,12 @@ import torch
 from PIL import Image
 from playwright.sync_api import expect
 
-from clutils import explorers, losses
+from clutils import losses
 from clutils.course import sphere
-from clutils.explorers import controls, pages
+from clutils.course.book import front
+from clutils.explorers import replay
 from clutils.figures import style
+from tests.explorers.conftest import Opened
 
 INSIDE = "document.querySelector('iframe[data-page={}]').contentDocument.getElementById('explorer')?.explorer"
 
@@ -24,24 +26,16 @@ def without_last_digits(text: str) -> str:
     return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda found: f"{float(found[0]):.8e}", text)
 
 
-def test_the_committed_page_is_what_make_explorers_writes(root):
-    committed = (root / "notebooks" / "explorers" / "index.html").read_text("utf-8")
-    assert without_last_digits(committed) == without_last_digits(explorers.index()), "run make explorers"
+def test_the_committed_page_is_what_make_explorers_writes():
+    committed = front.OUT.read_text("utf-8")
+    assert without_last_digits(committed) == without_last_digits(front.page()), "run make explorers"
     assert len(committed.encode()) < 380_000 and not re.search(r"<link|\bsrc=|@import|\bfetch\(", committed)
 
 
-@pytest.mark.parametrize("part", controls.INDEX, ids=lambda part: part.name)
-def test_every_button_opens_settings_that_the_page_knows(part):
-    for label, settings in part.settings.items():
-        assert controls.settings(part.name, {**part.opens, **settings}), label
-
-
 @pytest.fixture
-def index(root, opening):
-    with opening(
-        "index", path=root / "notebooks/explorers/index.html", reduced_motion="no-preference"
-    ) as found:
-        for part in controls.INDEX:
+def index(chromium):
+    with Opened(chromium, front.OUT, reduced_motion="no-preference") as found:
+        for part in front.PARTS:
             found.until(f"Boolean({INSIDE.format(part.name)})")
         yield found
 
@@ -54,7 +48,7 @@ def test_the_hero_moves_before_anything_is_touched_and_nothing_else_does(index):
 
 
 def test_a_button_sets_its_explorer_and_says_that_it_is_pressed(index):
-    for part in controls.INDEX:
+    for part in front.PARTS:
         for label, settings in part.settings.items():
             button = index.page.get_by_role("button", name=label, exact=True)
             assert button.locator("canvas").count() == 1, "a preset is a picture"
@@ -69,7 +63,7 @@ def test_a_button_sets_its_explorer_and_says_that_it_is_pressed(index):
 @pytest.mark.parametrize("size", [(1366, 768), (360, 740)])
 def test_after_a_press_the_figure_that_changes_is_on_the_screen(index, size):
     index.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-    for part in controls.INDEX:
+    for part in front.PARTS:
         for label in list(part.settings)[:1]:
             button = index.page.get_by_role("button", name=label, exact=True)
             button.evaluate("(one) => one.scrollIntoView({ block: 'end' })")  # what stands below is not seen
@@ -121,7 +115,7 @@ def test_by_keyboard_alone_every_control_is_reached_in_order_with_a_visible_focu
         if [at["place"]] != places[-1:]:
             places.append(at["place"])
     assert index.page.evaluate(LEFT) == []
-    assert places == ["page", *(name for part in controls.INDEX for name in (part.name, "page"))][:-1]
+    assert places == ["page", *(name for part in front.PARTS for name in (part.name, "page"))][:-1]
 
 
 def test_by_keyboard_the_circles_are_skipped_and_stopped_a_button_pressed_and_a_slider_moved(index):
@@ -254,8 +248,8 @@ def test_the_hero_stops_off_the_screen_and_at_its_end_and_goes_on_when_it_is_see
     assert index.page.evaluate("hero.film.frames") == frames
 
 
-def test_with_reduced_motion_hero_map_and_thumbnails_stand_at_their_ends(root, opening):
-    with opening("index", path=root / "notebooks/explorers/index.html") as found:
+def test_with_reduced_motion_hero_map_and_thumbnails_stand_at_their_ends(chromium):
+    with Opened(chromium, front.OUT) as found:
         found.until(SETTLED)
         assert "no gap sets a class apart any more" in found.page.inner_text("#story")
         found.page.evaluate("document.getElementById('starts').scrollIntoView()")
@@ -282,7 +276,7 @@ def test_the_two_circles_are_beside_each_other_and_on_the_first_screen_of_a_phon
 
 
 def test_the_maps_sentence_counts_neighbours_on_the_map_that_is_seen(index):
-    run = pages.replay.recorded()
+    run = replay.recorded()
     bits = torch.tensor(list(base64.b64decode(run["positions"])), dtype=torch.uint8)
     bits = (bits[:, None] >> torch.arange(7, -1, -1)) & 1
     numbers = bits.flatten()[: run["points"] * len(run["looks"]) * 20].view(-1, 10).double()
@@ -309,14 +303,14 @@ def test_an_image_of_the_map_is_named_when_it_is_pointed_at(index):
     x, y = index.page.evaluate("map.at(7)")
     index.page.mouse.move(box["x"] + x, box["y"] + y)
     index.until("map.hover >= 0")
-    run = pages.replay.recorded()
+    run = replay.recorded()
     kind = run["class_names"][run["labels"][index.page.evaluate("map.hover")]]
     index.until(f"document.getElementById('map-image').textContent.startsWith('{kind}')")
 
 
 def test_the_small_images_are_those_of_the_run_and_sixteen_with_a_view_of_each():
-    sheet = Image.open(io.BytesIO((pages.SOURCES / "front.webp").read_bytes()))
-    assert sheet.width == 16 * 32 and sheet.height // 32 * 16 >= pages.replay.recorded()["points"] + 32
+    sheet = Image.open(io.BytesIO((front.HERE / "front.webp").read_bytes()))
+    assert sheet.width == 16 * 32 and sheet.height // 32 * 16 >= replay.recorded()["points"] + 32
 
 
 def test_readmes_first_picture_is_the_hero_in_motion_with_the_pages_link_under_it(root):
@@ -342,7 +336,7 @@ def test_a_temperature_has_one_colour_in_figures_and_on_the_pages(index):
 
 
 def test_W_is_never_said_to_be_1_or_all_where_it_is_less(index):
-    for label, settings in controls.INDEX[0].settings.items():
+    for label, settings in front.PARTS[0].settings.items():
         index.page.get_by_role("button", name=label, exact=True).click()
         app = INSIDE.format("W")
         index.until(f"{app}.state.positive === {settings['positive']}")

@@ -1,9 +1,9 @@
 // The front page's own two pictures: sixteen images on two circles, and the map of a run. Both on a canvas, drawn
 // only while something moves on it, it is on the screen, and the page is the one that is looked at.
 
-import { FULL, STEPS, forces, measured, moved, start } from "./motion.js";
-import { unpack } from "./places.js";
-import { html, number, percent, warm } from "./tools.js";
+import { FULL, STEPS, forces, measured, moved, start } from "../../explorers/motion.js";
+import { unpack } from "../../explorers/places.js";
+import { html, number, percent, warm } from "../../explorers/tools.js";
 
 const front = JSON.parse(document.getElementById("front").textContent), $ = (id) => document.getElementById(id);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -436,8 +436,25 @@ map.show = (step) => { playMap(false); map.begun = true; map.step = step; map.fi
 // ---- what the explorers below show: presets that run, here and once pressed --------------------------------
 
 const SECONDS = 2.2;
+const fine = Array.from({ length: 101 }, (_, k) => k / 100);
+// The way that a preset shows, in parts of a picture and the value that moves, [across, up, value]; and how far it goes
+const previews = {
+  W(explorer) { // W along τ, from hot to where the preset stands
+    const { temperature } = explorer.state, taus = fine.map((f) => 20 * (0.02 / 20) ** f), gates = explorer.gates(taus);
+    const of = taus.map((t, k) => [1 - fine[k], gates[k], Number(t.toPrecision(3))]);
+    return { name: "temperature", of, until: taus.findLastIndex((t) => t >= temperature) };
+  },
+  matrix(explorer) { // the ruler, from the best at the left to chance at the right: up to the loss, what is still to be gone
+    const { chance, best, learned } = explorer.ruler();
+    const of = fine.map((f) => [f, 0.5, Number((best + f * (chance - best)).toPrecision(3))]);
+    return { name: "value", of, until: Math.round(100 * (1 - Math.min(Math.max(learned, 0), 1))) };
+  },
+};
 function preset(button, section, explorer) {
-  const settings = JSON.parse(button.dataset.set), { name, of, until } = explorer.preview(settings);
+  const settings = JSON.parse(button.dataset.set), { state, hidden } = explorer;
+  explorer.read(settings);
+  const { name, of, until } = previews[explorer.data.name](explorer);
+  Object.assign(explorer, { state, hidden });
   const canvas = html("canvas", { ariaHidden: "true" }), hue = (v) => (name === "temperature" ? warm(v) : ink.class1);
   button.prepend(canvas);
   let time = 0;
