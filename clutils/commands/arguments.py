@@ -73,7 +73,7 @@ def adding(parser: Parser) -> Add:
 
     def add(name: str, command: Callable[..., int], what: str, **settings: Any) -> Parser:
         added = commands.add_parser(name, help=what, description=what, **settings)
-        added.set_defaults(command=command, parser=added)
+        added.set_defaults(command=command, parser=added, passes_on=False)
         return added
 
     return add

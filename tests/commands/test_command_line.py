@@ -10,8 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +21,7 @@ from PIL import Image
 from clutils import __main__ as command_line
 from clutils import data, explorers, losses, training
 from clutils.commands import doctor
-from clutils.commands import lab as lab_module
 from clutils.commands import train as train_module
-from clutils.course.book import running, site
 from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -414,100 +410,6 @@ def test_the_ruler_prints_marks_and_answers_in_a_sentence(capsys):
     assert "W is none: the pull of SigLIP is not NT-Xent's" in capsys.readouterr().out
     assert run("ruler", "--queue", 65536) == 0
     assert "65,536 negatives" in capsys.readouterr().out
-
-
-# ---- lab ---------------------------------------------------------------------------------------------------
-
-
-def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variables: str) -> list[str]:
-    """The command that starts JupyterLab for this user with these variables."""
-    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    return lab_module.lab_command(rest)
-
-
-def test_the_lab_opens_the_first_notebook_where_it_lies_and_what_the_reader_adds_wins(monkeypatch):
-    command = lab(monkeypatch, "--port", "9999")
-    assert command[:3] == [sys.executable, "-m", "jupyterlab"] and command[-2:] == ["--port", "9999"]
-    assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in command
-    assert f"--ServerApp.root_dir={ROOT}" in command and "--allow-root" not in command
-    assert "--allow-root" in lab(monkeypatch, user=0)
-
-
-def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert "--no-browser" in lab(monkeypatch)
-    assert "--no-browser" not in lab(monkeypatch, DISPLAY=":0")
-    assert "--no-browser" not in lab(monkeypatch, BROWSER="firefox")
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert "--no-browser" not in lab(monkeypatch)
-
-
-def test_the_lab_asks_no_question_about_news_and_keeps_what_is_configured(monkeypatch, tmp_path):
-    """JupyterLab reads defaults of its settings from `labconfig` in each folder of JUPYTER_CONFIG_PATH."""
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
-    monkeypatch.setenv("PATH", os.environ["PATH"])  # the command adds to it
-    monkeypatch.setattr(os, "execv", lambda program, command: None)
-    assert run("lab", "--no-browser") in (0, None)
-    ours, own = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
-    assert own == str(tmp_path)
-    settings = json.loads(Path(ours, "labconfig", "default_setting_overrides.json").read_text("utf-8"))
-    assert settings["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
-
-
-def test_a_package_without_its_notebooks_says_where_to_get_them(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(lab_module, "ROOT", tmp_path)
-    assert run("lab") == 1
-    assert "no notebook at" in complaint(capsys)
-
-
-@pytest.mark.parametrize("command", ["book", "site"])
-def test_a_book_without_its_packages_runs_no_notebook_and_prints_one_command(command, capsys, monkeypatch):
-    monkeypatch.setattr(site.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(running, "executed", lambda: pytest.fail("notebooks were run"))
-    assert run(command) == 1
-    said = complaint(capsys)
-    assert said.count("pip install") == 1 and said.endswith('[book]"\n')
-
-
-def test_the_lab_starts_here_and_says_where(tmp_path):
-    """The real JupyterLab: it takes our options, prints its address without a display, and asks no news."""
-    private = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-    said = tmp_path / "said"
-    with open(said, "w") as file:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "clutils", "lab", "--port", "0", "--IdentityProvider.token=secret"],
-            env=environment | private,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=tmp_path,
-        )
-    try:
-        address = None
-        for _ in range(300):
-            address = re.search(r"http://(?:localhost|127\.0\.0\.1):[1-9]\d*/\S*", said.read_text())
-            if address or server.poll() is not None:
-                break
-            time.sleep(0.1)
-        assert address, said.read_text()
-        assert "/lab/tree/notebooks/mine/00_start_here.ipynb" in address[0]
-        for attempt in range(100):  # the address is printed a moment before anyone answers there
-            try:
-                with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
-                    assert '"news": {"disabled": true}' in page.read().decode()
-                break
-            except urllib.error.URLError:
-                if attempt == 99 or server.poll() is not None:
-                    raise
-                time.sleep(0.2)
-    finally:
-        server.terminate()
-        server.wait(20)
 
 
 def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
