@@ -14,8 +14,8 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from functools import cache
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -78,8 +78,6 @@ class Setting:
         if not self.lowest <= self.highest:
             raise ValueError(f"setting: the range goes from {self.lowest:g} to {self.highest:g}")
         if self.dial is not None:
-            if len(self.dial) != 3:
-                raise ValueError(f"setting: the dial is {self.dial}, but must be (from, to, how)")
             low, high, how = self.dial
             one_of("setting: the dial", "last part", how, DIALS)
             allowed = all(map(replace(self, dial=None, entries=()).allows, (low, high)))
@@ -195,7 +193,7 @@ def collect(cls: Any) -> Any:
     cls.arguments = declared
     cls.ranges = ranges_of(cls)
     own_init = "__init__" in body and not any(isinstance(value, Field) for value in body.values())
-    cls.__signature__ = _of_init(body["__init__"]) if own_init else _signature(cls)
+    cls.__signature__ = inspect.signature(partial(cls.__init__, None)) if own_init else _signature(cls)
     return cls
 
 
@@ -231,24 +229,11 @@ class OnlyFields:
         super().__setattr__(name, value)
 
 
-def _of_init(init: Any) -> inspect.Signature:
-    """That of a class's own `__init__`, without `self`."""
-    whole = inspect.signature(init)
-    return whole.replace(parameters=list(whole.parameters.values())[1:])
-
-
+@cache
 def _signature(cls: Any) -> inspect.Signature:
-    one = inspect.Parameter
-    parameters = [
-        one(
-            name,
-            one.KEYWORD_ONLY if own.kw_only is True else one.POSITIONAL_OR_KEYWORD,
-            default=one.empty if own.default is MISSING else own.default,
-            annotation=own.type,
-        )
-        for name, own in cls.arguments.items()
-    ]
-    return inspect.Signature(sorted(parameters, key=lambda parameter: parameter.kind))
+    """That of a dataclass with the arguments of a class of `collect`."""
+    made = make_dataclass(cls.__name__, [(name, own.type, own) for name, own in cls.arguments.items()])
+    return inspect.signature(made).replace(return_annotation=inspect.Signature.empty)
 
 
 def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:

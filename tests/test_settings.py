@@ -117,7 +117,7 @@ def test_what_can_be_turned_has_a_dial(kind, name, declared):
         ({"dial": (3, 1, "even")}, r"from 3 to 1"),
         ({"dial": (1, 2, "logarithmic")}, "last part is 'logarithmic', but must be one of even, log"),
         ({"lowest": -1, "dial": (0, 20, "log")}, r"from 0 to 20 \(log\).*log starts above 0"),
-        ({"dial": (1, 2)}, r"the dial is \(1, 2\), but must be \(from, to, how\)"),
+        ({"dial": (1, 2)}, "expected 3, got 2"),
         ({"lowest": 21}, "the range goes from 21 to 20"),
     ],
 )

@@ -87,25 +87,19 @@ def demand_values(arguments: Sequence[str]) -> None:
 
 
 def unknown(argument: str, parser: Parser) -> str:
-    """The end of an error on an argument that a command lacks: '; did you mean ...?', or nothing."""
-    options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
-    named = not argument.startswith("--")
-    if named and ("loss" not in options or "method" in options):  # of two kinds it could be either
-        return ""
+    """The end of an error on an option that a command lacks: '; did you mean ...?', or nothing."""
     from clutils import losses
-    from clutils.settings import SYNONYMS, did_you_mean
+    from clutils.settings import did_you_mean
 
-    if named:
-        meant = [loss for loss in losses.catalogue() if loss.lower() == argument.lower()]
-        return f"; did you mean --loss {meant[0]}?" if meant else ""
-    name = argument[2:].partition("=")[0].replace("-", "_").lower()
-    of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
-    if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):
-        return f"; did you mean --set {SYNONYMS.get(name, name)}=...?"
-    if "method_set" in options and SYNONYMS.get(name) == "queue_size":
-        return "; did you mean --method moco --method-set queue_size=...?"
-    hint = did_you_mean(name, options)
-    return f"; did you mean {options[hint.split(chr(39))[1]]}?" if hint else ""
+    meant = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
+    if "set" in meant:
+        of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
+        meant = {setting: f"--set {setting}=..." for setting in of_losses} | meant
+    if "method_set" in meant:
+        meant["queue_size"] = "--method moco --method-set queue_size=..."
+    name = argument.removeprefix("--").partition("=")[0].replace("-", "_").lower()
+    hint = did_you_mean(name, meant) if argument.startswith("--") else ""
+    return f"; did you mean {meant[hint.split(chr(39))[1]]}?" if hint else ""
 
 
 def value(text: str) -> Any:
