@@ -38,9 +38,6 @@ SYNONYMS = {  # what people type -> the name here
 }
 
 
-DIALS = ("even", "log", "doubling", "near one")
-
-
 @dataclass(frozen=True)
 class Setting:
     """Range of a setting, as in Setting(0, 10, "α", dial=(0, 2, "even")); `str` of it says so in words.
@@ -79,7 +76,7 @@ class Setting:
             raise ValueError(f"setting: the range goes from {self.lowest:g} to {self.highest:g}")
         if self.dial is not None:
             low, high, how = self.dial
-            one_of("setting: the dial", "last part", how, DIALS)
+            one_of("setting: the dial", "last part", how, ("even", "log", "doubling", "near one"))
             allowed = all(map(replace(self, dial=None, entries=()).allows, (low, high)))
             if not allowed or low >= high or (how == "log" and low <= 0):
                 said = f"setting: the dial goes from {low:g} to {high:g} ({how}), the range is {self}"
@@ -112,8 +109,6 @@ class Setting:
         if self.switch:
             return "True or False"
         low, high = f"{self.lowest:g}", f"{'below ' if self.open_above else ''}{self.highest:g}"
-        if self.whole and self.highest == self.lowest + 1:
-            return f"{low} or {high}"
         words = f"above {low}" if self.open_below else f"from {low}"
         if self.highest < math.inf:
             ends = high if self.open_above else f"at most {high}"

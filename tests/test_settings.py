@@ -141,7 +141,7 @@ def test_a_default_outside_its_own_range_is_refused_where_it_is_declared():
         (Setting(0, 1, open_below=True), "a number above 0 and at most 1"),
         (Setting(1e-6, 1e12, also=(math.inf,)), "a number from 1e-06 to 1e+12, or inf"),
         (Setting(1, whole=True), "a whole number from 1 on"),
-        (Setting(1, 2, whole=True), "1 or 2"),
+        (Setting(1, 2, whole=True), "a whole number from 1 to 2"),
         (Setting(choices=("conv", "mlp"), also=(None,)), "one of conv, mlp, None"),
         (
             Setting(0, 1, entries=("low", "high"), rising=True),
