@@ -194,17 +194,11 @@ def test_a_console_that_is_not_utf_8_and_python_without_docstrings_work(encoding
     assert done.returncode == 0 and b"trained" in done.stdout and done.stderr == b""
 
 
-def test_what_no_command_expects_is_a_line(capsys, monkeypatch, tmp_path):
-    with monkeypatch.context() as patch:
-        patch.setenv("TORCHELASTIC_RUN_ID", "x")
-        patch.setenv("RANK", "abc")
-        assert run("check", "x.pt", "--arch=--", "--data", "digits") == 2
-        assert "--arch=--: -- is no value" in complaint(capsys)
-    for error in (MemoryError("8 GB"), RuntimeError("no kernel")):
-        with monkeypatch.context() as patch:
-            stop_at(patch, 1, error)
-            assert run("train", *SHORT, "--out", tmp_path / type(error).__name__) == 1
-        assert str(error) in complaint(capsys)
+def test_an_option_whose_value_is_two_dashes_is_refused_in_a_line(capsys, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("RANK", "abc")
+    assert run("check", "x.pt", "--arch=--", "--data", "digits") == 2
+    assert "--arch=--: -- is no value" in complaint(capsys)
 
 
 def test_a_reader_that_stops_reading_gets_no_traceback():
@@ -539,16 +533,16 @@ def test_a_second_train_into_its_folder_is_refused_and_a_request_to_terminate_ke
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("a"), csv.Error("field larger than field limit"), EOFError("ends"), MemoryError()]
+    "error",
+    [KeyError("a"), csv.Error("too large"), EOFError("ends"), MemoryError("8 GB"), RuntimeError("no kernel")],
 )
 def test_whatever_a_command_raises_is_one_line(monkeypatch, capsys, error):
     def command(options):
         raise error
 
     monkeypatch.setattr(doctor, "doctor", command)
-    assert command_line.main(["doctor"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("clutils: ") and said.count("\n") == 1 and str(error) in said
+    assert run("doctor") == 1
+    assert str(error) in complaint(capsys)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

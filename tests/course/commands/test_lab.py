@@ -5,12 +5,12 @@ import os
 import re
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
 
 from clutils.course.book import running, site
 from clutils.course.commands import lab as lab_module
@@ -77,34 +77,17 @@ def test_the_lab_starts_here_and_says_where(tmp_path):
     """The real JupyterLab: it takes our options, prints its address without a display, and asks no news."""
     private = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-    said = tmp_path / "said"
-    with open(said, "w") as file:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "clutils", "lab", "--port", "0", "--IdentityProvider.token=secret"],
-            env=environment | private,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=tmp_path,
-        )
-    try:
-        address = None
-        for _ in range(300):
-            address = re.search(r"http://(?:localhost|127\.0\.0\.1):[1-9]\d*/\S*", said.read_text())
-            if address or server.poll() is not None:
-                break
-            time.sleep(0.1)
-        assert address, said.read_text()
-        assert "/lab/tree/notebooks/mine/00_start_here.ipynb" in address[0]
-        for attempt in range(100):  # the address is printed a moment before anyone answers there
-            try:
-                with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
-                    assert '"news": {"disabled": true}' in page.read().decode()
-                break
-            except urllib.error.URLError:
-                if attempt == 99 or server.poll() is not None:
-                    raise
-                time.sleep(0.2)
-    finally:
-        server.terminate()
-        server.wait(20)
+    started = [sys.executable, "-m", "clutils", "lab", "--port", "0", "--IdentityProvider.token=secret"]
+    how = {"env": environment | private, "cwd": tmp_path, "text": True, "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **how) as server:
+        try:
+            printed = (re.search(r"http://(?:localhost|127\.0\.0\.1):[1-9]\d*/\S*", s) for s in server.stdout)
+            address = next(filter(None, printed))[0]
+            assert "/lab/tree/notebooks/mine/00_start_here.ipynb" in address
+            patient = HTTPAdapter(max_retries=Retry(100, backoff_factor=0.1, backoff_max=0.2))
+            with requests.Session() as session:  # printed a moment before anyone answers there
+                session.mount("http://", patient)
+                page = session.get(address.replace("...", "secret"), timeout=30)
+            assert '"news": {"disabled": true}' in page.text
+        finally:
+            server.terminate()
