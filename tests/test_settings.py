@@ -25,10 +25,12 @@ NUMBERS = [given for given in DECLARED if not given.values[2].choices]
 WORDS = [given for given in DECLARED if given.values[2].choices]
 
 
-def made(kind, **settings):
-    if issubclass(kind, losses.Loss):
-        return kind(**settings)
+def of_vectors(kind, **settings):
     return kind(encoders.build("mlp", channels=8), kind.default_loss(), **settings)
+
+
+def made(kind, **settings):
+    return kind(**settings) if issubclass(kind, losses.Loss) else of_vectors(kind, **settings)
 
 
 def ends(declared):
@@ -315,41 +317,23 @@ def test_a_seed_that_is_no_whole_number_is_quoted(drawn):
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("make", "given", "words"),
     [
-        (lambda: encoders.ConvNet(3, 10**7), "ConvNet: width 10,000,000 would take"),
+        (encoders.ConvNet, (3, 10**7), "ConvNet: width 10,000,000"),
+        (encoders.build, ("mlp", 10**10), "MLP: layers of 10,000,000,000, 1,024 and 256 numbers"),
+        (encoders.ProjectionHead, (128, 10**9, 128), "ProjectionHead: hidden 1,000,000,000 and out 128"),
+        (methods.SimCLR, {"out": 10**12}, "ProjectionHead: hidden 256 and out 1,000,000,000,000"),
+        (methods.SimCLR, {"hidden": 10**12}, "ProjectionHead: hidden 1,000,000,000,000 and out 128"),
+        (methods.MoCo, {"queue_size": 10**12}, "MoCo: a queue of 1,000,000,000,000 keys would take 512,"),
+        (methods.NNCLR, {"queue_size": 10**12}, "NNCLR: a queue of 1,000,000,000,000 keys"),
         (
-            lambda: encoders.build("mlp", 10**10),
-            "MLP: layers of 10,000,000,000, 1,024 and 256 numbers would take",
-        ),
-        (
-            lambda: encoders.ProjectionHead(128, 10**9, 128),
-            "ProjectionHead: hidden 1,000,000,000 and out 128",
-        ),
-        (lambda: of_vectors(out=10**12), "ProjectionHead: hidden 256 and out 1,000,000,000,000 would take"),
-        (
-            lambda: of_vectors(hidden=10**12),
-            "ProjectionHead: hidden 1,000,000,000,000 and out 128 would take",
-        ),
-        (
-            lambda: of_vectors(methods.MoCo, queue_size=10**12),
-            "MoCo: a queue of 1,000,000,000,000 keys would take 512,",
-        ),
-        (
-            lambda: of_vectors(methods.NNCLR, queue_size=10**12),
-            "NNCLR: a queue of 1,000,000,000,000 keys would take",
-        ),
-        (
-            lambda: views.Augmentation(size=10**6)(torch.zeros(2, 3, 8, 8)),
-            "Augmentation: 2 views of 1,000,000 pixels a side would take 24,000 GB, and this machine has",
+            views.Augmentation(10**6),
+            (torch.zeros(2, 3, 8, 8),),
+            "Augmentation: 2 views of 1,000,000 pixels a side would take 24,000 GB",
         ),
     ],
 )
-def test_what_the_memory_does_not_hold_is_refused_before_it_is_allocated(made, words):
-    with pytest.raises(ValueError) as said:
-        made()
+def test_what_the_memory_does_not_hold_is_refused_before_it_is_allocated(make, given, words):
+    with pytest.raises(ValueError, match=r" would take [\d,]+ GB, and this machine has [\d,]+ GB") as said:
+        of_vectors(make, **given) if isinstance(given, dict) else make(*given)
     assert str(said.value).startswith(words)
-
-
-def of_vectors(kind=methods.SimCLR, **settings):
-    return kind(encoders.build("mlp", channels=8), kind.default_loss(), **settings)

@@ -210,10 +210,8 @@ def install_torch(project: Path, indices: dict[str, Path], cpu: str, asked: str,
         "PIP_FIND_LINKS": str(indices["configured"]),
     }
     settings |= {} if has.get("index") else {"PIP_NO_INDEX": "1"}  # which silences --index-url, too
-    missing = (
-        "import importlib.util as found, runpy, sys; found.find_spec = lambda name: None; del sys.argv[0]"
-    )
-    start = f"{missing}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    missing = "import importlib.util as found, runpy, sys; found.find_spec = lambda name: None"
+    start = f"{missing}; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
     done = run(project, sys.executable, "-c", start, ".ci/install_torch.py", asked, *more, **settings)
     found = {path.name.split(".dist-info")[0] for path in (project / "into").glob("torch-*.dist-info")}
     return done, found
@@ -475,20 +473,15 @@ def test_an_unknown_module_names_the_known_ones():
     assert not hasattr(clutils, "__path_of_nothing__")
 
 
-def test_the_version_is_the_one_that_is_published():
-    import clutils
-
-    assert clutils.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-
-
 # ---- files for the repository's visitors -------------------------------------------------------------------
 
 
-def test_the_citation_names_this_version_and_licence():
+def test_the_citation_and_the_published_package_name_this_version_and_licence():
     import clutils
 
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (cited["version"], cited["license"]) == (clutils.__version__, "MIT")
+    published = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert all((of["version"], of["license"]) == (clutils.__version__, "MIT") for of in (cited, published))
     assert {"cff-version", "message", "title", "authors", "type"} <= cited.keys()
 
 
