@@ -15,7 +15,7 @@ from pathlib import Path
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 from clutils.commands import doctor
-from clutils.commands.arguments import BadUsage, Parser, adding, demand_values, say, unknown
+from clutils.commands.arguments import BadUsage, Parser, adding, say, unknown
 
 # modules in the order of --help, by name: the library imports no lesson
 COMMANDS = (
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             getattr(sys, name).reconfigure(errors="replace")
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
-        demand_values(typed)
+        for one in typed:
+            if one.startswith("--") and one.endswith("=--"):  # of which argparse makes a list
+                raise BadUsage(f"{one}: -- is no value")
         options, rest = _parser().parse_known_args(typed)  # which asks the library for its names
         options.typed, options.rest = typed, rest
         if rest and not options.passes_on:

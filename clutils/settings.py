@@ -272,18 +272,13 @@ def within(
 
 def demand_room(who: str, what: str, numbers: float) -> None:
     """Raise ValueError, before it is allocated, where so many float32 numbers are more than the memory."""
-    if 4 * numbers > (have := _memory()):
+    try:
+        have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not say
+        return
+    if 4 * numbers > have:
         need = f"{4e-9 * numbers:,.0f} GB, and this machine has {have / 1e9:,.0f} GB of memory"
         raise ValueError(f"{who}: {what} would take {need}")
-
-
-@cache
-def _memory() -> float:
-    """Bytes of this machine's memory; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import ast
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -77,13 +77,6 @@ def adding(parser: Parser) -> Add:
         return added
 
     return add
-
-
-def demand_values(arguments: Sequence[str]) -> None:
-    """Raise BadUsage on an option whose value is --."""
-    for argument in arguments:
-        if argument.startswith("--") and argument.endswith("=--"):  # of which argparse makes a list
-            raise BadUsage(f"{argument}: -- is no value")
 
 
 def unknown(argument: str, parser: Parser) -> str:

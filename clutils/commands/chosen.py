@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from clutils.training import Cosine, Run
 
-LEAST = 3  # samples: of fewer none is left to judge
-
 
 def flags(to_train: Parser) -> None:
     """An option for each of `training.Settings`, and those of this command."""
@@ -99,8 +97,8 @@ def new_run(folder: Path, options: argparse.Namespace) -> Run:
         usual = methods.catalogue()[method].cls.default_loss(**given["method_settings"])
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
-    if len(run.data) < LEAST:
-        raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least {LEAST} are needed")
+    if len(run.data) < 3:  # of fewer none is left to judge
+        raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least 3 are needed")
     if run.differing < run.batch_size and run.kind.name == "sentences":
         few = f"of {len(run.data):,} sentences only {run.differing:,} differ"
         raise BadUsage(f"--data {options.data}: {few}, but a batch has {run.batch_size}")

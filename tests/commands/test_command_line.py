@@ -22,6 +22,7 @@ from clutils import __main__ as command_line
 from clutils import data, explorers, losses, training
 from clutils.commands import doctor
 from clutils.commands import train as train_module
+from tests import runs
 from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,13 +34,8 @@ def history(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "history.csv")
 
 
-def same_history(one: Path, other: Path) -> bool:
-    """Equal in each digit, but for the time it took."""
-    return history(one).drop(columns="seconds").equals(history(other).drop(columns="seconds"))
-
-
-def weights(folder: Path) -> list[torch.Tensor]:
-    return list(training.resume(folder / "checkpoint.pt").method.state_dict().values())
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return runs.weights(training.resume(folder))
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> None:
@@ -139,7 +135,7 @@ def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, mon
     look = ("--look", "rankme,knn,few", "--look-every", "2")
     assert run("train", *SHORT, "--out", tmp_path / "unseen") == 0
     assert run("train", *SHORT, "--out", tmp_path / "seen", *look) == 0
-    assert all(map(torch.equal, weights(tmp_path / "seen"), weights(tmp_path / "unseen")))
+    assert runs.same(weights(tmp_path / "seen"), weights(tmp_path / "unseen"))
     seen = history(tmp_path / "seen")
     assert seen["step"].tolist() == [0, 1, 2, 3, 4, 5, 6]
     for name in ("rankme", "knn", "few"):
@@ -152,8 +148,9 @@ def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, mon
     assert len(history(tmp_path / "stopped")) == 4  # with what was seen as it began
     assert history(tmp_path / "stopped")["rankme"].notna().sum() == 2
     assert run("train", "--resume", "--out", tmp_path / "stopped", *look) == 0
-    assert same_history(tmp_path / "stopped", tmp_path / "seen")
-    assert all(map(torch.equal, weights(tmp_path / "seen"), weights(tmp_path / "stopped")))
+    again = history(tmp_path / "stopped")
+    assert again.drop(columns="seconds").equals(seen.drop(columns="seconds"))  # in each digit
+    assert runs.same(weights(tmp_path / "seen"), weights(tmp_path / "stopped"))
     found = training.resume(tmp_path / "stopped" / "checkpoint.pt").history
     assert found["rankme"].dropna().tolist() == pytest.approx(seen["rankme"].dropna().tolist(), rel=1e-12)
 
@@ -170,14 +167,6 @@ def test_what_is_not_there_is_code_1(capsys, tmp_path):
     assert str(nowhere) in complaint(capsys)
     assert run("train", "--resume", "--out", nowhere) == 1
     assert str(nowhere / "checkpoint.pt") in complaint(capsys) and not nowhere.exists()
-
-
-def test_a_missing_package_is_one_line_that_says_how_to_install_it(capsys, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "clutils.training", None)
-    monkeypatch.delattr("clutils.training")
-    assert run("train", "--out", tmp_path) == 1
-    said = complaint(capsys)
-    assert "clutils.training" in said and ("-m pip install --editable" in said or "-m clutils doctor" in said)
 
 
 def test_exit_codes_leave_the_process():
