@@ -229,13 +229,11 @@ def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine
         name, _, parts = asked.partition("=")
         if name not in numbers:
             raise BadUsage(f"--schedule {asked}: may be of {', '.join(numbers)}")
-        try:
+        with usage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400"):
             lowest, highest, period = parts.split(":")
-            found[name] = Cosine(float(lowest), float(highest), int(period))
-            for end in (found[name].lowest, found[name].highest):
+            cosine = float(lowest), float(highest), int(period)
+        with usage(f"--schedule {asked}"):
+            found[name] = Cosine(*cosine)
+            for end in cosine[:2]:
                 ranges[name].check(type(live[name]).__name__, name, end)
-        except ValueError as error:
-            told = "but must be" in str(error)
-            why = str(error) if told else f"needs three numbers, as in {name}=0.1:1:400"
-            raise BadUsage(f"--schedule {asked}: {why}") from error
     return found

@@ -67,17 +67,16 @@ def doctor(options: argparse.Namespace) -> int:
     return int(any(finding.advice for finding in found.values()))
 
 
-def kernel(command: str | None = None) -> Finding:
-    """Which Python notebooks run; command: the program of their kernel, None = what Jupyter would start."""
+def kernel() -> Finding:
+    """Which Python notebooks run: the program that Jupyter would start as their kernel."""
     if _version("clutils") is None:
         return Finding(f"notebooks won't find clutils: it is not installed in {sys.executable}", INSTALL)
-    if command is None:
-        try:
-            from jupyter_client.kernelspec import KernelSpecManager
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager
 
-            command = KernelSpecManager().get_kernel_spec("python3").argv[0]
-        except (ImportError, KeyError) as error:  # NoSuchKernel is a KeyError
-            return Finding(str(error), INSTALL)
+        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+    except (ImportError, KeyError) as error:  # NoSuchKernel is a KeyError
+        return Finding(str(error), INSTALL)
     advice = f'"{sys.executable}" -m ipykernel install --sys-prefix'
     advice += ", and 'jupyter kernelspec remove python3' where another comes first"
     if command in ("python", "python3", f"python3.{sys.version_info[1]}"):
