@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -554,17 +553,10 @@ def main() -> int:
         print("without a fault all named tests pass", flush=True)
         missed = 0
         for fault in chosen:
-            started = time.perf_counter()
             found = caught(fault, folder)
             missed += not found
-            took = f"{time.perf_counter() - started:4.0f} s"
-            print(
-                "caught" if found else "MISSED: its test still passes,",
-                took,
-                f"{fault.name:50}",
-                fault.test,
-                flush=True,
-            )
+            said = "caught:" if found else "MISSED, its test still passes:"
+            print(said, fault.name, fault.test, flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} faults are caught")
     return 1 if missed else 0
 

@@ -413,18 +413,10 @@ def picture_bytes(picture) -> bytes:
 
 @contextlib.contextmanager
 def browser() -> Iterator:
-    """A headless Chromium; raises FileNotFoundError when there is none."""
-    path = find_chromium()
-    if path is None:
-        asked = os.environ.get("CLUTILS_CHROMIUM")
-        where = f"CLUTILS_CHROMIUM={asked}" if asked else f"any of {', '.join(CHROMIUM_NAMES)} on the PATH"
-        raise FileNotFoundError(
-            f"no browser: looked for {where}; install Debian's chromium, or set CLUTILS_CHROMIUM "
-            "to a Chrome or Chromium"
-        )
+    """A headless Chromium, where none is found playwright's own; it says how to get that."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=path, headless=True, args=list(CHROMIUM_ARGUMENTS)
+            executable_path=find_chromium(), headless=True, args=list(CHROMIUM_ARGUMENTS)
         )
         try:
             yield chromium

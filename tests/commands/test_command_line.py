@@ -358,11 +358,6 @@ def test_a_set_is_described(capsys, name, said):
     assert [int(label) for label, _ in counts] == [*range(len(counts))]
 
 
-def test_a_folder_is_described(capsys, shared):
-    assert run("data", f"folder:{shared / 'stl10-sample' / 'images'}") == 0
-    assert "(246, 3, 96, 96)" in capsys.readouterr().out
-
-
 def test_without_a_name_the_sets_are_listed_and_half_a_download_with_what_goes_on(
     capsys, monkeypatch, tmp_path
 ):
