@@ -163,14 +163,14 @@ def test_what_was_cut_short_is_installed_again_and_the_rest_is_kept(project):
 # ---- PyTorch's builds, and a folder of wheels --------------------------------------------------------------
 
 
-def wheel(folder: Path, name: str, version: str, body: str = "") -> Path:
-    """A wheel with one module, as small as they come."""
+def wheel(folder: Path, name: str, version: str) -> Path:
+    """A wheel with one empty module, as small as they come."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     tags = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files = {
-        f"{name}/__init__.py": body,
+        f"{name}/__init__.py": "",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": tags,
     }
@@ -198,7 +198,7 @@ def install_torch(project: Path, indices: dict[str, Path], cpu: str, asked: str,
     has: `driver`, of NVIDIA; `index`, that pip may ask one: else the configured index is a folder alone
     """
     tools = project / "tools"
-    tools.mkdir()
+    tools.mkdir(exist_ok=True)
     if has.get("driver"):
         program(tools / "nvidia-smi", "#!/bin/sh\n")
     settings = {
@@ -241,13 +241,10 @@ def test_pytorch_comes_in_the_builds_that_suit_the_machine(
     assert found == {version} and said in done.stdout
 
 
-def test_another_choice_of_pytorch_is_refused(project, indices):
+def test_another_choice_is_refused_and_a_folder_of_wheels_is_all_that_is_asked(project, indices):
     done, found = install_torch(project, indices, "cpu", "rocm")
     assert done.returncode != 0 and "TORCH is rocm, but must be auto, cpu or default" in done.stderr
     assert not found
-
-
-def test_a_folder_of_wheels_is_all_that_is_asked(project, indices):
     offline = ("--no-index", "--find-links", str(indices["configured"]))
     done, found = install_torch(project, indices, "none", "auto", *offline)
     assert found == {"torch-3.0"} and "from the folder of wheels" in done.stdout
