@@ -6,6 +6,7 @@ when stopped from the keyboard; whatever went wrong is said in one line on stder
 """
 
 import contextlib
+import importlib
 import os
 import sys
 import traceback
@@ -13,8 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
-from clutils.commands import book, check, data, doctor, lab, map, ruler, train
-from clutils.commands.arguments import BadUsage, Parser, adding, demand_values, say, unknown
+from clutils.commands import doctor
+from clutils.commands.arguments import BadUsage, Parser, adding, say, unknown
+
+# modules in the order of --help, by name: the library imports no lesson
+COMMANDS = (
+    "clutils.course.commands.lab",
+    "clutils.commands.train",
+    "clutils.commands.check",
+    "clutils.commands.map",
+    "clutils.commands.ruler",
+    "clutils.commands.data",
+    "clutils.commands.doctor",
+    "clutils.course.commands.book",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,12 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             getattr(sys, name).reconfigure(errors="replace")
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
-        demand_values(typed)
+        for one in typed:
+            if one.startswith("--") and one.endswith("=--"):  # of which argparse makes a list
+                raise BadUsage(f"{one}: -- is no value")
         options, rest = _parser().parse_known_args(typed)  # which asks the library for its names
-        options.typed = typed
-        if rest and options.command is not lab.lab:
+        options.typed, options.rest = typed, rest
+        if rest and not options.passes_on:
             options.parser.error(f"unknown arguments {' '.join(rest)}{unknown(rest[0], options.parser)}")
-        code = options.command(options, rest) if options.command is lab.lab else options.command(options)
+        code = options.command(options)
         sys.stdout.flush()  # a full disk is said here, not by Python's last words
         return code
     except KeyboardInterrupt:
@@ -57,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
     add = adding(parser)
-    for command in (lab, train, check, map, ruler, data, doctor, book):
-        command.add_to(add)
+    for name in COMMANDS:
+        importlib.import_module(name).add_to(add)
     return parser
 
 

@@ -14,8 +14,8 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from functools import cache
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -36,9 +36,6 @@ SYNONYMS = {  # what people type -> the name here
     **dict.fromkeys(("infonce", "nt-xent", "nt_xent", "simclr", "moco"), "ntxent"),  # losses, in lower case
     **{"hcl": "hardnegative", "dcl": "decoupled", "byol": "regression", "simsiam": "regression"},
 }
-
-
-DIALS = ("even", "log", "doubling", "near one")
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,8 @@ class Setting:
         if not self.lowest <= self.highest:
             raise ValueError(f"setting: the range goes from {self.lowest:g} to {self.highest:g}")
         if self.dial is not None:
-            if len(self.dial) != 3:
-                raise ValueError(f"setting: the dial is {self.dial}, but must be (from, to, how)")
             low, high, how = self.dial
-            one_of("setting: the dial", "last part", how, DIALS)
+            one_of("setting: the dial", "last part", how, ("even", "log", "doubling", "near one"))
             allowed = all(map(replace(self, dial=None, entries=()).allows, (low, high)))
             if not allowed or low >= high or (how == "log" and low <= 0):
                 said = f"setting: the dial goes from {low:g} to {high:g} ({how}), the range is {self}"
@@ -114,8 +109,6 @@ class Setting:
         if self.switch:
             return "True or False"
         low, high = f"{self.lowest:g}", f"{'below ' if self.open_above else ''}{self.highest:g}"
-        if self.whole and self.highest == self.lowest + 1:
-            return f"{low} or {high}"
         words = f"above {low}" if self.open_below else f"from {low}"
         if self.highest < math.inf:
             ends = high if self.open_above else f"at most {high}"
@@ -195,7 +188,7 @@ def collect(cls: Any) -> Any:
     cls.arguments = declared
     cls.ranges = ranges_of(cls)
     own_init = "__init__" in body and not any(isinstance(value, Field) for value in body.values())
-    cls.__signature__ = _of_init(body["__init__"]) if own_init else _signature(cls)
+    cls.__signature__ = inspect.signature(partial(cls.__init__, None)) if own_init else _signature(cls)
     return cls
 
 
@@ -231,24 +224,11 @@ class OnlyFields:
         super().__setattr__(name, value)
 
 
-def _of_init(init: Any) -> inspect.Signature:
-    """That of a class's own `__init__`, without `self`."""
-    whole = inspect.signature(init)
-    return whole.replace(parameters=list(whole.parameters.values())[1:])
-
-
+@cache
 def _signature(cls: Any) -> inspect.Signature:
-    one = inspect.Parameter
-    parameters = [
-        one(
-            name,
-            one.KEYWORD_ONLY if own.kw_only is True else one.POSITIONAL_OR_KEYWORD,
-            default=one.empty if own.default is MISSING else own.default,
-            annotation=own.type,
-        )
-        for name, own in cls.arguments.items()
-    ]
-    return inspect.Signature(sorted(parameters, key=lambda parameter: parameter.kind))
+    """That of a dataclass with the arguments of a class of `collect`."""
+    made = make_dataclass(cls.__name__, [(name, own.type, own) for name, own in cls.arguments.items()])
+    return inspect.signature(made).replace(return_annotation=inspect.Signature.empty)
 
 
 def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:
@@ -292,18 +272,13 @@ def within(
 
 def demand_room(who: str, what: str, numbers: float) -> None:
     """Raise ValueError, before it is allocated, where so many float32 numbers are more than the memory."""
-    if 4 * numbers > (have := _memory()):
+    try:
+        have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not say
+        return
+    if 4 * numbers > have:
         need = f"{4e-9 * numbers:,.0f} GB, and this machine has {have / 1e9:,.0f} GB of memory"
         raise ValueError(f"{who}: {what} would take {need}")
-
-
-@cache
-def _memory() -> float:
-    """Bytes of this machine's memory; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:

@@ -103,35 +103,23 @@ def test_the_numbers_from_a_gpu_are_those_of_the_record():
     assert f"Of the {len(errors)} notebooks that were run, {(errors == 0).sum()} did" in text
 
 
-def test_the_table_of_losses_names_those_of_the_catalogue_with_their_years():
+@pytest.mark.parametrize("kind", [losses, methods], ids=["losses", "methods"])
+def test_the_table_of_losses_or_methods_names_those_of_the_catalogue_and_losses_with_their_years(kind):
     """One that is missing is no fault: the reason of the skip is the line to add."""
-    catalogue, (table,) = (
-        losses.catalogue(),
-        re.findall(r"^\| loss \|.*\n((?:\|.*\n)+)", DOCS["losses"].read_text("utf-8"), re.MULTILINE),
-    )
-    listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
-    assert len(listed) > 20 and set(listed) <= set(catalogue)
-    for name, paper in listed.items():
-        assert str(catalogue[name].year) in paper, name
+    page = kind.__name__.rpartition(".")[2]
+    rows = re.findall(r"^\|([^|]*)\|([^|]*)\|", DOCS[page].read_text("utf-8"), re.MULTILINE)
+    listed = [(name, paper) for names, paper in rows for name in re.findall(r"`(\w+)`", names)]
+    catalogue, known = kind.catalogue(), dict(listed)
+    assert len(listed) > 20 and set(known) <= set(catalogue) and len(known) == len(listed)
+    for name, paper in listed:
+        assert kind is methods or str(catalogue[name].year) in paper, name
     lacking = [
-        f"| `{name}` | {of.paper} {of.year} | {of.compares} | |"
+        f"| `{name}` | {of.paper} {of.year} |{f' {of.compares} |' if kind is losses else ''} |"
         for name, of in catalogue.items()
-        if name not in listed
+        if name not in known
     ]
     if lacking:
-        pytest.skip(f"the table in docs/losses.md may get: {' '.join(lacking)}")
-
-
-def test_the_table_of_methods_names_those_of_the_catalogue():
-    """One that is missing is no fault: the reason of the skip is the line to add."""
-    catalogue, table = methods.catalogue(), DOCS["methods"].read_text("utf-8")
-    listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)))
-    assert len(listed) > 20 and set(listed) <= set(catalogue) and len(set(listed)) == len(listed)
-    lacking = [
-        f"| `{name}` | {of.paper} {of.year} | |" for name, of in catalogue.items() if name not in listed
-    ]
-    if lacking:
-        pytest.skip(f"the table in docs/methods.md may get: {' '.join(lacking)}")
+        pytest.skip(f"the table in docs/{page}.md may get: {' '.join(lacking)}")
 
 
 def test_the_examples_with_a_batch_run_as_they_stand_and_are_right(tmp_path, monkeypatch):

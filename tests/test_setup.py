@@ -163,14 +163,14 @@ def test_what_was_cut_short_is_installed_again_and_the_rest_is_kept(project):
 # ---- PyTorch's builds, and a folder of wheels --------------------------------------------------------------
 
 
-def wheel(folder: Path, name: str, version: str, body: str = "") -> Path:
-    """A wheel with one module, as small as they come."""
+def wheel(folder: Path, name: str, version: str) -> Path:
+    """A wheel with one empty module, as small as they come."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     tags = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files = {
-        f"{name}/__init__.py": body,
+        f"{name}/__init__.py": "",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": tags,
     }
@@ -198,7 +198,7 @@ def install_torch(project: Path, indices: dict[str, Path], cpu: str, asked: str,
     has: `driver`, of NVIDIA; `index`, that pip may ask one: else the configured index is a folder alone
     """
     tools = project / "tools"
-    tools.mkdir()
+    tools.mkdir(exist_ok=True)
     if has.get("driver"):
         program(tools / "nvidia-smi", "#!/bin/sh\n")
     settings = {
@@ -210,10 +210,8 @@ def install_torch(project: Path, indices: dict[str, Path], cpu: str, asked: str,
         "PIP_FIND_LINKS": str(indices["configured"]),
     }
     settings |= {} if has.get("index") else {"PIP_NO_INDEX": "1"}  # which silences --index-url, too
-    missing = (
-        "import importlib.util as found, runpy, sys; found.find_spec = lambda name: None; del sys.argv[0]"
-    )
-    start = f"{missing}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    missing = "import importlib.util as found, runpy, sys; found.find_spec = lambda name: None"
+    start = f"{missing}; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
     done = run(project, sys.executable, "-c", start, ".ci/install_torch.py", asked, *more, **settings)
     found = {path.name.split(".dist-info")[0] for path in (project / "into").glob("torch-*.dist-info")}
     return done, found
@@ -243,13 +241,10 @@ def test_pytorch_comes_in_the_builds_that_suit_the_machine(
     assert found == {version} and said in done.stdout
 
 
-def test_another_choice_of_pytorch_is_refused(project, indices):
+def test_another_choice_is_refused_and_a_folder_of_wheels_is_all_that_is_asked(project, indices):
     done, found = install_torch(project, indices, "cpu", "rocm")
     assert done.returncode != 0 and "TORCH is rocm, but must be auto, cpu or default" in done.stderr
     assert not found
-
-
-def test_a_folder_of_wheels_is_all_that_is_asked(project, indices):
     offline = ("--no-index", "--find-links", str(indices["configured"]))
     done, found = install_torch(project, indices, "none", "auto", *offline)
     assert found == {"torch-3.0"} and "from the folder of wheels" in done.stdout
@@ -475,20 +470,15 @@ def test_an_unknown_module_names_the_known_ones():
     assert not hasattr(clutils, "__path_of_nothing__")
 
 
-def test_the_version_is_the_one_that_is_published():
-    import clutils
-
-    assert clutils.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-
-
 # ---- files for the repository's visitors -------------------------------------------------------------------
 
 
-def test_the_citation_names_this_version_and_licence():
+def test_the_citation_and_the_published_package_name_this_version_and_licence():
     import clutils
 
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (cited["version"], cited["license"]) == (clutils.__version__, "MIT")
+    published = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert all((of["version"], of["license"]) == (clutils.__version__, "MIT") for of in (cited, published))
     assert {"cff-version", "message", "title", "authors", "type"} <= cited.keys()
 
 

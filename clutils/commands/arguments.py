@@ -6,7 +6,7 @@ import argparse
 import ast
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -73,39 +73,26 @@ def adding(parser: Parser) -> Add:
 
     def add(name: str, command: Callable[..., int], what: str, **settings: Any) -> Parser:
         added = commands.add_parser(name, help=what, description=what, **settings)
-        added.set_defaults(command=command, parser=added)
+        added.set_defaults(command=command, parser=added, passes_on=False)
         return added
 
     return add
 
 
-def demand_values(arguments: Sequence[str]) -> None:
-    """Raise BadUsage on an option whose value is --."""
-    for argument in arguments:
-        if argument.startswith("--") and argument.endswith("=--"):  # of which argparse makes a list
-            raise BadUsage(f"{argument}: -- is no value")
-
-
 def unknown(argument: str, parser: Parser) -> str:
-    """The end of an error on an argument that a command lacks: '; did you mean ...?', or nothing."""
-    options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
-    named = not argument.startswith("--")
-    if named and ("loss" not in options or "method" in options):  # of two kinds it could be either
-        return ""
+    """The end of an error on an option that a command lacks: '; did you mean ...?', or nothing."""
     from clutils import losses
-    from clutils.settings import SYNONYMS, did_you_mean
+    from clutils.settings import did_you_mean
 
-    if named:
-        meant = [loss for loss in losses.catalogue() if loss.lower() == argument.lower()]
-        return f"; did you mean --loss {meant[0]}?" if meant else ""
-    name = argument[2:].partition("=")[0].replace("-", "_").lower()
-    of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
-    if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):
-        return f"; did you mean --set {SYNONYMS.get(name, name)}=...?"
-    if "method_set" in options and SYNONYMS.get(name) == "queue_size":
-        return "; did you mean --method moco --method-set queue_size=...?"
-    hint = did_you_mean(name, options)
-    return f"; did you mean {options[hint.split(chr(39))[1]]}?" if hint else ""
+    meant = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
+    if "set" in meant:
+        of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
+        meant = {setting: f"--set {setting}=..." for setting in of_losses} | meant
+    if "method_set" in meant:
+        meant["queue_size"] = "--method moco --method-set queue_size=..."
+    name = argument.removeprefix("--").partition("=")[0].replace("-", "_").lower()
+    hint = did_you_mean(name, meant) if argument.startswith("--") else ""
+    return f"; did you mean {meant[hint.split(chr(39))[1]]}?" if hint else ""
 
 
 def value(text: str) -> Any:

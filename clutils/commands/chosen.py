@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from clutils.training import Cosine, Run
-
-EXAMPLES = {"--set": "temperature=0.1", "--method-set": "queue_size=1024"}
-LEAST = 3  # samples: of fewer none is left to judge
-APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
 
 
 def flags(to_train: Parser) -> None:
@@ -37,9 +33,9 @@ def flags(to_train: Parser) -> None:
             words = own.anything or own.choices
             flag: Any = str if words else int if own.whole else float
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
-    for name, of in (("--set", "loss"), ("--method-set", "method")):
-        help = f"setting of the {of}, such as {name} {EXAMPLES[name]}; may be repeated"
-        to_train.add_argument(name, **SETTINGS, help=help)
+    for name, of in (("--set temperature=0.1", "loss"), ("--method-set queue_size=1024", "method")):
+        help = f"setting of the {of}, such as {name}; may be repeated"
+        to_train.add_argument(name.split()[0], **SETTINGS, help=help)
     to_train.add_argument(
         "--schedule",
         **SETTINGS | {"metavar": "NAME=LOWEST:HIGHEST:PERIOD"},
@@ -49,7 +45,7 @@ def flags(to_train: Parser) -> None:
     to_train.add_argument(
         "--look",
         metavar="NAMES",
-        type=_numbers,
+        type=lambda text: [name.strip() for name in text.split(",")],
         help="metrics to record in history.csv at the start, every --look-every steps and at the end, "
         f"separated by commas: {', '.join(BY_NAME)}; default: none; with --look-every: rankme, and knn if "
         "there are labels",
@@ -68,15 +64,6 @@ def flags(to_train: Parser) -> None:
         type=positive,
         help="number of steps between checkpoints; default: only one, at the end",
     )
-
-
-def _numbers(text: str) -> tuple[str, ...]:
-    from clutils.training import watcher
-
-    try:
-        return watcher.demand_known(name.strip() for name in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def names() -> str:
@@ -105,13 +92,13 @@ def new_run(folder: Path, options: argparse.Namespace) -> Run:
         saved.demand_free(folder)
     given = _given(options)
     method = given.get("method", training.Settings.method)
-    given["method_settings"] = method_settings(method, options.method_set)
+    given["method_settings"] = settings_of("method", method, options.method_set)
     with usage():
         usual = methods.catalogue()[method].cls.default_loss(**given["method_settings"])
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
-    if len(run.data) < LEAST:
-        raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least {LEAST} are needed")
+    if len(run.data) < 3:  # of fewer none is left to judge
+        raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least 3 are needed")
     if run.differing < run.batch_size and run.kind.name == "sentences":
         few = f"of {len(run.data):,} sentences only {run.differing:,} differ"
         raise BadUsage(f"--data {options.data}: {few}, but a batch has {run.batch_size}")
@@ -128,34 +115,31 @@ def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
     from clutils.training import saved
 
     checkpoint = folder / saved.CHECKPOINT
-
-    def demand(same: bool, own: object, asked: object) -> None:
-        if not same:
-            raise BadUsage(f"--resume: {checkpoint} was trained with {own}, not {asked}")
-
     with usage("--device"):
         training.device(options.device)
     moved = options.data if (options.data or "").startswith("folder:") else None  # to another place
     run = training.resume(checkpoint, moved, device=options.device, compile=options.compile)
     before = run.configuration
-    loss, settings, kept = before["loss"]["name"], before["loss"]["settings"], before["method_settings"]
-    wanted = loss if options.loss is None else options.loss
-    changed = settings | loss_settings(wanted, options.set)
-    demand((wanted, changed) == (loss, settings), run.loss, " ".join(["with", wanted, *options.set]))
-    for name, asked in _given(options, kept=True, fixed=True).items():
-        if name not in APART:
-            demand(asked == before[name], f"--{name.replace('_', '-')} {before[name]}", asked)
-    for name, asked in method_settings(before["method"], options.method_set).items():
-        demand(asked == kept[name], f"--method-set {name}={kept[name]}", asked)
+    loss, method, of_method = before["loss"], before["method"], before["method_settings"]
+    before |= {"method_set": of_method, "schedule": run.schedules}
+    wanted = loss["name"] if options.loss is None else options.loss
+    asked = _given(options, kept=True, fixed=True)
+    asked.pop("steps", None)  # more of them continue it
+    asked["loss"] = {"name": wanted, "settings": loss["settings"] | settings_of("loss", wanted, options.set)}
+    asked["method_set"] = of_method | settings_of("method", method, options.method_set)
     if options.schedule:
-        own = " and ".join(f"{name}: {schedule}" for name, schedule in run.schedules.items()) or "no schedule"
-        same = schedules(options.schedule, run.live()) == run.schedules
-        demand(same, own, " ".join(options.schedule))
+        asked["schedule"] = schedules(options.schedule, run.live())
     if options.augmentation is not None:
         with usage():
-            same = views.named(options.augmentation, run.images) == run.augmentation
-        own = views.name_of(before["augmentation"], run.images.shape)
-        demand(same, f"the augmentation {own}", options.augmentation)
+            asked["augmentation"] = views.settings_of(views.named(options.augmentation, run.images))
+    for name, now in asked.items():
+        own = before[name]
+        if now != own:
+            option = f"--{name.replace('_', '-')}"
+            if isinstance(now, Mapping):
+                differing = [key for key in {**own, **now} if own.get(key) != now.get(key)]
+                own, now = ({key: of.get(key) for key in differing} for of in (own, now))
+            raise BadUsage(f"--resume: {checkpoint} was trained with {option} {own}, not {now}")
     if options.epochs is not None:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
@@ -179,7 +163,7 @@ def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
 def chosen_loss(name: str | None, settings: Sequence[str], usual: Any = None) -> nn.Module | None:
     """The loss called `name`, or else the usual one, with these settings; None where neither is given.
 
-    - usual: a loss, which keeps what `settings` do not change; None: NTXent as its class has it
+    - usual: a loss, which keeps what `settings` do not change
 
     Raises BadUsage.
     """
@@ -188,34 +172,44 @@ def chosen_loss(name: str | None, settings: Sequence[str], usual: Any = None) ->
     if name is None and not settings:
         return None
     kept = {}
-    if name is None and usual is not None:
+    if name is None:
         kept = {setting: getattr(usual, setting) for setting in usual.hyperparameters()}
         name = type(usual).__name__
-    name = name or "NTXent"
-    given = loss_settings(name, settings)
+    given = settings_of("loss", name, settings)
     with usage("--set"):
         return losses.catalogue()[name].cls(**{**kept, **given})
 
 
-def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
-    """['temperature=0.1'] -> {'temperature': 0.1}, for the loss called `name`.
+def settings_of(kind: str, name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['temperature=0.1'] -> {'temperature': 0.1}, for the loss or the method of this name.
 
-    Raises BadUsage, listing what there is, on a loss or setting that does not exist; and on what is no value.
+    Raises BadUsage, listing what there is, on a name or setting that does not exist; and on what is no value.
     """
-    from clutils import losses
+    from clutils import losses, methods
+    from clutils.settings import SYNONYMS, did_you_mean
 
-    known = losses.catalogue()
-    _demand_known("--loss", name, known)
-    return _values("--set", name, settings, known[name].cls)
-
-
-def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
-    """['queue_size=1024'] -> {'queue_size': 1024}, for the method called `name`; BadUsage as above."""
-    from clutils import methods
-
-    known = methods.catalogue()
-    _demand_known("--method", name, known)
-    return _values("--method-set", name, settings, known[name].cls)
+    known: Mapping[str, Any] = {"loss": losses, "method": methods}[kind].catalogue()
+    option = {"loss": "--set", "method": "--method-set"}[kind]
+    if name not in known:
+        hint = did_you_mean(name, known, listed=True)
+        raise BadUsage(f"--{kind} {name}: there is no {kind} of this name{hint}")
+    of = known[name].cls
+    given: dict[str, Any] = {}
+    usual: Mapping[str, Any] = of.defaults()
+    symbols = {own.symbol: setting for setting, own in of.ranges.items() if own.symbol}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        if key not in usual:
+            hint = did_you_mean(symbols.get(key, key), usual, listed=True)
+            if (meant := SYNONYMS.get(key, key)) in {"learning_rate", "weight_decay", "batch_size"}:
+                hint = f"; did you mean --{meant.replace('_', '-')}?"
+            raise BadUsage(f"{option} {setting}: {name} has no setting {key}{hint}")
+        given[key] = value(text)
+        a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
+        if a_word or not text:
+            what = f"{text!r} is a word, but {key} " if text else ""
+            raise BadUsage(f"{option} {setting}: {what}needs a value, as in {option} {key}={usual[key]}")
+    return given
 
 
 def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine]:
@@ -235,43 +229,11 @@ def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine
         name, _, parts = asked.partition("=")
         if name not in numbers:
             raise BadUsage(f"--schedule {asked}: may be of {', '.join(numbers)}")
-        try:
+        with usage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400"):
             lowest, highest, period = parts.split(":")
-            found[name] = Cosine(float(lowest), float(highest), int(period))
-            for end in (found[name].lowest, found[name].highest):
+            cosine = float(lowest), float(highest), int(period)
+        with usage(f"--schedule {asked}"):
+            found[name] = Cosine(*cosine)
+            for end in cosine[:2]:
                 ranges[name].check(type(live[name]).__name__, name, end)
-        except ValueError as error:
-            told = "but must be" in str(error)
-            why = str(error) if told else f"needs three numbers, as in {name}=0.1:1:400"
-            raise BadUsage(f"--schedule {asked}: {why}") from error
     return found
-
-
-def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
-    from clutils.settings import did_you_mean
-
-    if name not in known:
-        hint = did_you_mean(name, known, listed=True)
-        raise BadUsage(f"{option} {name}: there is no {option[2:]} of this name{hint}")
-
-
-def _values(option: str, name: str, settings: Sequence[str], of: Any) -> dict[str, Any]:
-    """['key=1.5'] -> {'key': 1.5}; of: the class called `name`, which has these settings."""
-    from clutils.settings import SYNONYMS, did_you_mean
-
-    given: dict[str, Any] = {}
-    usual: Mapping[str, Any] = of.defaults()
-    symbols = {own.symbol: setting for setting, own in of.ranges.items() if own.symbol}
-    for setting in settings:
-        key, _, text = setting.partition("=")
-        if key not in usual:
-            hint = did_you_mean(symbols.get(key, key), usual, listed=True)
-            if (meant := SYNONYMS.get(key, key)) in {"learning_rate", "weight_decay", "batch_size"}:
-                hint = f"; did you mean --{meant.replace('_', '-')}?"
-            raise BadUsage(f"{option} {setting}: {name} has no setting {key}{hint}")
-        given[key] = value(text)
-        a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
-        if a_word or not text:
-            what = f"{text!r} is a word, but {key} " if text else ""
-            raise BadUsage(f"{option} {setting}: {what}needs a value, as in {option} {key}={usual[key]}")
-    return given

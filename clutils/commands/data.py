@@ -1,7 +1,6 @@
 """`data`: fetch a set and describe it, or list the sets."""
 
 import argparse
-from pathlib import Path
 
 from clutils.commands.arguments import Add, say, usage
 
@@ -40,28 +39,9 @@ def data(options: argparse.Namespace) -> int:
     say(f"{kind!s:9} {len(found):,}, {held}")
     if isinstance(found, datasets.ImageSet):
         say(f"masks     {'one for each image' if found.masks is not None else 'none'}")
-    say(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()
     for label, name in enumerate(found.class_names):
         say(f"label {label:3} {labels.count(label):8,}  {name}")
     if -1 in labels:
         say(f"label  -1 {labels.count(-1):8,}  (none)")
     return 0
-
-
-def _stored(name: str) -> str:
-    """Where a set lies and how much of the disk it takes."""
-    from clutils import data as datasets
-    from clutils.data import published
-    from clutils.data.sets import asked
-
-    name = datasets.full_name(name)
-    if own := [beginning for beginning in datasets.OWN if name.startswith(beginning)]:
-        path = Path(asked(name.removeprefix(own[0]))[0]).expanduser()
-        size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
-        return f"{size / 1e6:,.1f} MB in {path}"
-    downloaded = name in published.SETS or name.startswith("vectors:")  # torchvision knows where: two seconds
-    for place in datasets.on_disk() if downloaded else ():
-        if place.name == name:
-            return f"{place.bytes / 1e6:,.1f} MB in {place.path}"
-    return "nothing: it needs no file of its own"

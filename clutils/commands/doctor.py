@@ -9,7 +9,6 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,17 +67,16 @@ def doctor(options: argparse.Namespace) -> int:
     return int(any(finding.advice for finding in found.values()))
 
 
-def kernel(command: str | None = None) -> Finding:
-    """Which Python notebooks run; command: the program of their kernel, None = what Jupyter would start."""
+def kernel() -> Finding:
+    """Which Python notebooks run: the program that Jupyter would start as their kernel."""
     if _version("clutils") is None:
         return Finding(f"notebooks won't find clutils: it is not installed in {sys.executable}", INSTALL)
-    if command is None:
-        try:
-            from jupyter_client.kernelspec import KernelSpecManager
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager
 
-            command = KernelSpecManager().get_kernel_spec("python3").argv[0]
-        except (ImportError, KeyError) as error:  # NoSuchKernel is a KeyError
-            return Finding(str(error), INSTALL)
+        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+    except (ImportError, KeyError) as error:  # NoSuchKernel is a KeyError
+        return Finding(str(error), INSTALL)
     advice = f'"{sys.executable}" -m ipykernel install --sys-prefix'
     advice += ", and 'jupyter kernelspec remove python3' where another comes first"
     if command in ("python", "python3", f"python3.{sys.version_info[1]}"):
@@ -90,21 +88,15 @@ def kernel(command: str | None = None) -> Finding:
     return Finding(f"python3 runs {command}")
 
 
-def widgets(extensions: Sequence[Path] | None = None, settings: Sequence[Path] | None = None) -> Finding:
-    """Check for sliders: ipywidgets in the kernel and its counterpart in the page, of one generation.
-
-    - extensions, settings: JupyterLab's folders of extensions, of `page_config.json`; None = those here
-    """
+def widgets() -> Finding:
+    """Check for sliders: ipywidgets in the kernel and its counterpart in the page, of one generation."""
     versions = {name: _version(name) for name in ("ipywidgets", "jupyterlab_widgets", "jupyterlab")}
     if missing := [name for name, version in versions.items() if version is None]:
         return Finding(f"no slider will show: {' and '.join(missing)} missing", INSTALL)
-    if extensions is None or settings is None:
-        from jupyter_core.paths import jupyter_config_path, jupyter_path
+    from jupyter_core.paths import jupyter_config_path, jupyter_path
 
-        extensions = [Path(path) for path in jupyter_path("labextensions")]
-        settings = [Path(path, "labconfig") for path in jupyter_config_path()]
     again = f'"{sys.executable}" -m pip install --force-reinstall --no-deps jupyterlab_widgets'
-    managers = [Path(folder, MANAGER, "package.json") for folder in extensions]
+    managers = [Path(folder, MANAGER, "package.json") for folder in jupyter_path("labextensions")]
     manager = next(filter(Path.is_file, managers), None)  # JupyterLab, too, takes the first
     if manager is None:
         return Finding(f"JupyterLab's extension {MANAGER} is not there", again)
@@ -117,7 +109,7 @@ def widgets(extensions: Sequence[Path] | None = None, settings: Sequence[Path] |
     if page != kernel - 3:  # 5 goes with ipywidgets 8
         advice = f"another copy is found first, at {manager.parent}: remove it, or {again}"
         return Finding(f"{detail}: of two generations", advice)
-    for path in (Path(folder, "page_config.json") for folder in settings):
+    for path in (Path(folder, "labconfig", "page_config.json") for folder in jupyter_config_path()):
         if MANAGER in _disabled(path):
             advice = f'"{sys.executable}" -m jupyter labextension enable {MANAGER}'
             return Finding(f"{detail}: switched off in {path}", advice)

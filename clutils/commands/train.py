@@ -54,6 +54,7 @@ def train(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace, folder: Path) -> int:
     from clutils import explorers, processes
     from clutils.training import Checkpoints, noise_maps
+    from clutils.training.callbacks import in_words
 
     with processes.first_then_others():
         run = (resumed_run if options.resume else new_run)(folder, options)
@@ -82,7 +83,7 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
         knn = f"kNN {seen.knn:.3f}" if watcher.measures_knn else "no kNN, which needs labels of two classes"
         say(f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}")
     kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if run.steps_done else "")
-    say(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
+    say(f"{run.steps_done} steps, {in_words(run)}: {kept} are in {folder}")
     if not run.done:
         say("clutils: stopped; the same command with --resume goes on from here", sys.stderr)
         return 130
@@ -96,8 +97,10 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
 
 def _in_a_log(run: Run) -> None:
     """A line at each tenth of the steps, in place of a bar."""
+    from clutils.training.callbacks import in_words
+
     if run.steps_done % math.ceil(run.steps / 10) == 0:
-        say(f"step {run.steps_done} of {run.steps}: {_loss(run)}")
+        say(f"step {run.steps_done} of {run.steps}: {in_words(run)}")
 
 
 def _map(run: Run, folder: Path) -> str:
@@ -151,9 +154,3 @@ def _describe(run: Run) -> None:
     if run.rows and not run.done and (rate := run.follow_settings()) > 1.5 * run.rows[-1]["learning_rate"]:
         rise = f"the learning rate rises from {run.rows[-1]['learning_rate']:.3g} to {rate:.3g}"
         say(f"{rise}: its schedule now spans {run.steps} steps")
-
-
-def _loss(run: Run) -> str:
-    from clutils.training import callbacks
-
-    return callbacks.in_words(run)

@@ -7,5 +7,5 @@ library's names, those of the shared ones that it needs, and its own folder as `
     from clutils.course import check, claims
     from clutils.course import macl as lesson
 
-Nothing outside this folder and `commands` imports from it, and nothing outside it imports ipywidgets.
+Nothing outside this folder imports from it or imports ipywidgets; `commands` are found by their names.
 """

@@ -251,7 +251,6 @@ export function explore(model, el, page, compare = null) {
   };
   app.draw = () => {
     const began = performance.now(), said = page.draw(app);
-    app.took = performance.now() - began;
     if (said !== app.said) app.sentence.textContent = app.said = said;
     model.save(app.link());
     app.linked?.();

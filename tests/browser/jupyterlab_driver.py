@@ -1,11 +1,12 @@
 """A real JupyterLab, driven in a real headless Chromium.
 
-Two classes and one function:
+Two classes and two functions:
 
 * `Server`: a JupyterLab with private configuration, settings, runtime and workspace folders, on a free port
   of 127.0.0.1 with a random token, over a *copy* of the notebooks: nothing the reader has is read or written.
 * `Notebook`: one notebook in one page: run all, press a slider, fetch an image's bytes, collect everything
   that went wrong (cells, widgets, kernel messages that no cell shows, errors of the page itself).
+* `ran`: a notebook that was run to its end, for the scripts beside.
 * `find_chromium()`: the browser, from `CLUTILS_CHROMIUM` or the usual places.
 """
 
@@ -17,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,7 +28,7 @@ from pathlib import Path
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
-from clutils.commands import lab
+from clutils.course.commands import lab
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = (
@@ -48,7 +50,7 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
 
 
-def settings(windowing: str, dark: bool) -> dict[str, dict]:
+def settings(windowing: str) -> dict[str, dict]:
     """JupyterLab user settings: silent, no autosave, each cell's run time recorded."""
     return {
         "@jupyterlab/apputils-extension/notification": {
@@ -56,10 +58,7 @@ def settings(windowing: str, dark: bool) -> dict[str, dict]:
             "checkForUpdates": False,
             "doNotDisturbMode": True,
         },
-        "@jupyterlab/apputils-extension/themes": {
-            "theme": "JupyterLab Dark" if dark else "JupyterLab Light",
-            "adaptive-theme": False,
-        },
+        "@jupyterlab/apputils-extension/themes": {"theme": "JupyterLab Light", "adaptive-theme": False},
         "@jupyterlab/extensionmanager-extension/plugin": {"enabled": False},
         "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
         "@jupyterlab/notebook-extension/tracker": {
@@ -93,7 +92,6 @@ class Server:
         notebooks: Path,
         work: Path,
         windowing: str = "contentVisibility",
-        dark: bool = False,
         environment: dict[str, str] | None = None,
     ):
         self.work, self.root = work, work / "root" / "notebooks"
@@ -108,7 +106,7 @@ class Server:
             for file in notebooks.iterdir():
                 if file.suffix in {".ipynb", ".py", ".csv", ".json", ".md", ".png"} and file.is_file():
                     shutil.copy(file, self.root)
-        for plugin, values in settings(windowing, dark).items():
+        for plugin, values in settings(windowing).items():
             package, name = plugin.rsplit("/", 1)
             path = work / "settings" / package / f"{name}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -384,6 +382,26 @@ class Notebook:
         return before != after
 
 
+@contextlib.contextmanager
+def ran(
+    path: Path, chromium, width: int, height: int, timeout: float, environment: dict[str, str]
+) -> Iterator[Notebook]:
+    """A notebook in a page of this size, run to its end in that many seconds, with every section open.
+
+    Windowing is off: every cell is in the page, so the scroll height is the true one.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        server = Server(path.resolve().parent, Path(work), windowing="none", environment=environment)
+        try:
+            notebook = Notebook(chromium.new_page(viewport={"width": width, "height": height}), server)
+            notebook.open(path.name)
+            notebook.run_all(timeout)
+            notebook.unfold()
+            yield notebook
+        finally:
+            server.close()
+
+
 def asks_for_widget(output: dict) -> bool:
     return "application/vnd.jupyter.widget-view+json" in output.get("data", {})
 
@@ -395,18 +413,10 @@ def picture_bytes(picture) -> bytes:
 
 @contextlib.contextmanager
 def browser() -> Iterator:
-    """A headless Chromium; raises FileNotFoundError when there is none."""
-    path = find_chromium()
-    if path is None:
-        asked = os.environ.get("CLUTILS_CHROMIUM")
-        where = f"CLUTILS_CHROMIUM={asked}" if asked else f"any of {', '.join(CHROMIUM_NAMES)} on the PATH"
-        raise FileNotFoundError(
-            f"no browser: looked for {where}; install Debian's chromium, or set CLUTILS_CHROMIUM "
-            "to a Chrome or Chromium"
-        )
+    """A headless Chromium, where none is found playwright's own; it says how to get that."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=path, headless=True, args=list(CHROMIUM_ARGUMENTS)
+            executable_path=find_chromium(), headless=True, args=list(CHROMIUM_ARGUMENTS)
         )
         try:
             yield chromium

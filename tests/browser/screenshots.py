@@ -8,11 +8,9 @@ prints the run time, the slow cells and everything that went wrong; the exit cod
 
 import argparse
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-from jupyterlab_driver import NOTEBOOK, Notebook, Server, browser
+from jupyterlab_driver import NOTEBOOK, Notebook, browser, ran
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 SCROLLER = "document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer')"
@@ -57,28 +55,16 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.notebook.is_file():
         parser.error(f"no notebook at {options.notebook}")
     options.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as work, browser() as chromium:
-        fast = {"CLUTILS_FAST": "1"} if options.fast else {}
-        folder = options.notebook.resolve().parent
-        # windowing off: every cell is in the page, so the scroll height is the true one
-        server = Server(folder, Path(work), windowing="none", environment=fast)
-        try:
-            page = chromium.new_page(viewport={"width": options.width, "height": options.height})
-            notebook = Notebook(page, server)
-            notebook.open(options.notebook.name)
-            start = time.perf_counter()
-            notebook.run_all(options.timeout)
-            seconds = time.perf_counter() - start
-            notebook.unfold()
-            page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
-            problems = notebook.problems()
-            cells = notebook.cells()
-            saved = []
-            for theme in THEMES if options.theme == "both" else [options.theme]:
-                wear(page, THEMES[theme])
-                saved += shoot(notebook, options.out, f"{options.notebook.stem}-{theme}")
-        finally:
-            server.close()
+    fast = {"CLUTILS_FAST": "1"} if options.fast else {}
+    size = options.width, options.height
+    with browser() as chromium, ran(options.notebook, chromium, *size, options.timeout, fast) as notebook:
+        problems, cells, saved = notebook.problems(), notebook.cells(), []
+        page = notebook.page
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        for theme in THEMES if options.theme == "both" else [options.theme]:
+            wear(page, THEMES[theme])
+            saved += shoot(notebook, options.out, f"{options.notebook.stem}-{theme}")
+    seconds = sum(cell["seconds"] or 0 for cell in cells)
     print(f"{options.notebook.name}: {len(cells)} cells ran in {seconds:.1f} s (kernel already started)")
     for cell in sorted(cells, key=lambda c: -(c["seconds"] or 0))[:8]:
         if cell["seconds"] and cell["seconds"] >= 1:

@@ -5,9 +5,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from jupyter_core import paths
 
 from clutils import __main__ as command_line
 from clutils.commands import doctor
@@ -33,27 +33,29 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> SimpleNamespace:
-    """A JupyterLab's folders with the widgets' extension in them."""
-    folders = SimpleNamespace(extensions=tmp_path / "labextensions", settings=tmp_path / "labconfig")
-    folders.package = folders.extensions / doctor.MANAGER / "package.json"
-    folders.package.parent.mkdir(parents=True)
-    folders.package.write_text('{"version": "5.0.13"}')
-    folders.settings.mkdir()
-    folders.config = folders.settings / "page_config.json"
-    folders.examine = lambda: doctor.widgets([tmp_path / "none", folders.extensions], [folders.settings])
-    return folders
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """A JupyterLab's folders with the widgets' extension in them: its package.json, and page_config.json."""
+    files = {"package": tmp_path / "labextensions" / doctor.MANAGER / "package.json"}
+    files["config"] = tmp_path / "labconfig" / "page_config.json"
+    for file in files.values():
+        file.parent.mkdir(parents=True)
+    files["package"].write_text('{"version": "5.0.13"}')
+    folders = [str(tmp_path / "none"), str(tmp_path)]
+    monkeypatch.setattr(paths, "jupyter_path", lambda inside: [f"{folder}/{inside}" for folder in folders])
+    monkeypatch.setattr(paths, "jupyter_config_path", lambda: folders)
+    return files
 
 
-def test_widgets_that_render_are_sound(page):
-    assert not page.examine().advice
+def test_widgets_that_render_are_sound(request):
     assert not doctor.widgets().advice, "in this environment the browser tests show sliders"
+    request.getfixturevalue("page")
+    assert not doctor.widgets().advice
 
 
 @pytest.mark.parametrize("name", ["ipywidgets", "jupyterlab_widgets", "jupyterlab"])
 def test_a_missing_part_of_the_widgets_is_a_problem(monkeypatch, page, name):
     without(monkeypatch, name)
-    assert f"{name} missing" in problem(page.examine())
+    assert f"{name} missing" in problem(doctor.widgets())
 
 
 def switched_off(extensions: object) -> str:
@@ -74,31 +76,32 @@ def switched_off(extensions: object) -> str:
     ],
 )
 def test_widgets_without_their_extension_are_a_problem(page, file, content, said):
-    path = getattr(page, file)
+    path = page[file]
     path.unlink() if content is None else path.write_text(content)
-    assert said in problem(page.examine())
+    assert said in problem(doctor.widgets())
 
 
 def test_other_extensions_may_be_switched_off(page):
-    page.config.write_text(switched_off({"@jupyterlab/news": True, doctor.MANAGER: False}))
-    assert not page.examine().advice
+    page["config"].write_text(switched_off({"@jupyterlab/news": True, doctor.MANAGER: False}))
+    assert not doctor.widgets().advice
 
 
-def test_a_kernel_that_runs_another_python_or_none_is_a_problem(tmp_path):
-    assert "is not there" in problem(doctor.kernel(str(tmp_path / "python")))
-    assert f"not {sys.executable}" in problem(doctor.kernel("/bin/sh"))
-    assert not doctor.kernel("python").advice
-    assert not doctor.kernel(sys.executable).advice
-
-
-def test_a_kernel_of_the_user_s_own_that_comes_first_is_found(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("/gone/bin/python", "python3 should run /gone/bin/python, which is not there"),
+        ("/bin/sh", f"not {sys.executable}"),
+        ("python", ""),
+        (sys.executable, ""),
+    ],
+)
+def test_a_kernel_of_the_user_s_own_that_comes_first_is_found(monkeypatch, tmp_path, command, said):
     spec = tmp_path / "kernels" / "python3" / "kernel.json"
     spec.parent.mkdir(parents=True)
-    spec.write_text(
-        json.dumps({"argv": ["/gone/bin/python", "-m", "ipykernel_launcher"], "display_name": "x"})
-    )
+    spec.write_text(json.dumps({"argv": [command, "-m", "ipykernel_launcher"], "display_name": "x"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    assert "/gone/bin/python" in problem(doctor.kernel())
+    found = doctor.kernel()
+    assert said in problem(found) if said else not found.advice
 
 
 def test_a_package_that_runs_from_its_folder_without_being_installed_is_a_problem(monkeypatch):
@@ -107,19 +110,15 @@ def test_a_package_that_runs_from_its_folder_without_being_installed_is_a_proble
     assert "won't find clutils" in problem(doctor.kernel())
 
 
-def test_each_finding_is_a_line_and_a_problem_has_advice_below_it_and_an_exit_code(monkeypatch, capsys):
+@pytest.mark.parametrize(("advice", "code"), [("", 0), ("mend it", 1)])
+def test_each_finding_is_a_line_and_a_problem_has_advice_below_it_and_an_exit_code(
+    monkeypatch, capsys, advice, code
+):
     monkeypatch.setattr(doctor, "kernel", lambda: doctor.Finding("fine"))
-    monkeypatch.setattr(doctor, "widgets", lambda: doctor.Finding("fine"))
-    assert command_line.main(["doctor"]) == 0
-    monkeypatch.setattr(doctor, "widgets", lambda: doctor.Finding("broken", "mend it"))
-    assert command_line.main(["doctor"]) == 1
-    sound = ["ok       kernel   fine", "ok       widgets  fine"]
-    assert capsys.readouterr().out.splitlines() == [
-        *sound,
-        sound[0],
-        "problem  widgets  broken",
-        "         -> mend it",
-    ]
+    monkeypatch.setattr(doctor, "widgets", lambda: doctor.Finding("found", advice))
+    assert command_line.main(["doctor"]) == code
+    said = ["problem  widgets  found", "         -> mend it"] if advice else ["ok       widgets  found"]
+    assert capsys.readouterr().out.splitlines() == ["ok       kernel   fine", *said]
 
 
 def test_it_answers_also_where_nothing_is_installed():

@@ -2,12 +2,11 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from clutils.commands.arguments import Add
 
-
-def add_to(add: Add) -> None:
+def add_to(add: Callable[..., argparse.ArgumentParser]) -> None:
     for name, what in (
         ("book", "run the notebooks and build the book, which opens with a double click"),
         ("slides", "build the slides of each notebook, for 50 and for 20 minutes"),

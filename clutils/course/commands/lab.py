@@ -5,21 +5,23 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from clutils.commands import copies
-from clutils.commands.arguments import Add, say
+from clutils.course.commands import copies
+from clutils.files import printable
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 START = Path("notebooks", "00_start_here.ipynb")
 LAB_DEFAULTS = Path(__file__).parent / "jupyterlab"
 FOLDS = f"--LabApp.extra_labextensions_path={LAB_DEFAULTS / 'labextensions'}"  # Shift+Enter passes them by
 
 
-def add_to(add: Add) -> None:
+def add_to(add: Callable[..., argparse.ArgumentParser]) -> None:
     what = "open the course in JupyterLab; takes JupyterLab's options, too, such as --port 9999"
-    stage = add("lab", lab, what).add_argument
+    parser = add("lab", lab, what)
+    parser.set_defaults(passes_on=True)
+    stage = parser.add_argument
     stage(
         "--stage",
         metavar="NUMBER",
@@ -39,7 +41,7 @@ def add_to(add: Add) -> None:
     )
 
 
-def lab(options: argparse.Namespace, rest: list[str]) -> int:
+def lab(options: argparse.Namespace) -> int:
     """Open the course in JupyterLab; what is not known here is passed on to it."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise ImportError("JupyterLab is not installed")  # the line that is printed names the extra
@@ -56,14 +58,14 @@ def lab(options: argparse.Namespace, rest: list[str]) -> int:
         os.environ |= {"JUPYTERLAB_SETTINGS_DIR": own, "JUPYTERLAB_WORKSPACES_DIR": own}
     elif (ROOT / START).is_file():
         try:
-            mine, behind = copies.follow(ROOT / START.parent)
+            mine, said = copies.follow(ROOT / START.parent)
         except OSError as error:
-            say(f"your own copies of the notebooks can't be written: {error}. The project's are opened")
+            said = [f"your own copies of the notebooks can't be written: {error}. The project's are opened"]
         else:
             start = START.parent / mine.name / START.name
-            for line in behind:
-                say(line)
-    command = lab_command(rest, start)
+        for line in said:
+            print(printable(line), flush=True)
+    command = lab_command(options.rest, start)
     # defaults of JupyterLab's settings, no question about news: what the reader has set goes before them
     config = [str(LAB_DEFAULTS), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, config))

@@ -5,8 +5,8 @@ import json
 import nbformat
 import pytest
 
-from clutils.commands import copies
-from clutils.commands import lab as lab_module
+from clutils.course.commands import copies
+from clutils.course.commands import lab as lab_module
 from tests.commands.asked import run
 
 

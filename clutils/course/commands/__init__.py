@@ -1,0 +1,1 @@
+"""The course's commands: `lab` opens its notebooks; `book`, `slides` and `site` write it as files."""
