@@ -188,20 +188,6 @@ def by_robust(n, k):
     return robust.effective_temperature
 
 
-def row_by_row(n, k):
-    found = []
-    for row in n:
-        low, high = -9.0, 7.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            p = np.exp((row.numpy() - row.max().item()) / math.exp(middle))
-            p = p / p.sum()
-            few = -(p * np.log(np.maximum(p, 1e-300))).sum() < math.log(k)
-            low, high = (middle, high) if few else (low, middle)
-        found.append(math.exp(low))
-    return torch.tensor(found, dtype=torch.float64)
-
-
 def by_loops(y, pairs, drawn, c):
     total = 0.0
     for i, j, others in zip(*pairs, drawn, strict=True):
@@ -215,7 +201,7 @@ def by_loops(y, pairs, drawn, c):
 
 temperature_for, map_loss = lesson.temperature_for.answer, lesson.map_loss.answer
 ANSWERS = {
-    "temperature_for": [by_robust, row_by_row],
+    "temperature_for": [by_robust],
     "map_loss": [maps.negative_sampling, by_loops],
 }
 MISTAKES = {
