@@ -15,7 +15,6 @@ from clutils import data, losses, methods, training, views
 from clutils.course import lab as lesson
 from clutils.course import live
 from clutils.course.lab import panel as module
-from clutils.course.lab import thread
 from clutils.course.live import beside_cells
 from clutils.training import saved, watcher
 from clutils.training.background import Background
@@ -251,14 +250,6 @@ def test_steps_are_written_alike_while_a_run_trains_and_when_it_has_ended():
     assert going.startswith("Step ") and "of 100,000" in going
     assert "of 100,000, stopped" in lab.status.value and "100000" not in lab.status.value + lab.alt.value
     assert lab.background.status == f"step {lab.run.steps_done:,} of 100,000, stopped"
-
-
-@pytest.mark.parametrize(
-    "seconds, words",
-    [(89, "89 s"), (91, "2 min"), (5000, "83 min"), (5400, "1 h 30 min"), (9e6, "2,500 h 0 min")],
-)
-def test_the_time_left_is_said_in_units_that_suit_it(seconds, words):
-    assert thread._duration(seconds) == words
 
 
 def test_a_turn_is_looked_at_soon_after_though_the_share_of_the_time_is_used_up():
