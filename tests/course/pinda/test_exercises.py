@@ -8,7 +8,6 @@ from torch.distributions import Normal
 from clutils import noise
 from clutils.course import pinda as lesson
 from clutils.course.pinda import detectors
-from clutils.course.pinda import experiments as noise_experiments
 from tests.course.answers import Mistake, judged
 
 
@@ -81,10 +80,7 @@ def on_the_new_as_well(network, pictures, masks, new):
 
 ANSWERS = {
     "sample": [lambda mean, scale, drawn: torch.addcmul(mean, drawn, scale)],
-    "task_entropy": [
-        lambda loss: Normal(torch.zeros_like(loss), (loss / 2).exp()).entropy(),
-        noise_experiments.task_entropy,
-    ],
+    "task_entropy": [lambda loss: Normal(torch.zeros_like(loss), (loss / 2).exp()).entropy()],
     "spared": [lambda scale, mask: detectors.auroc(scale[None], mask[None])[0]],
     "on_dead": [
         lambda scale, x: ((scale**2) * (x.std(0, keepdim=True) < 0.02)).sum() / (scale**2).sum(),
