@@ -17,7 +17,6 @@ from torch import Tensor
 from clutils import losses, methods
 from clutils.figures import describe, new, style
 from clutils.figures.maps import Points, class_name, handles
-from clutils.figures.training import apart
 from clutils.training import comparison
 from clutils.training.saved import Comparable
 
@@ -110,7 +109,11 @@ class LabFigure:
             return
         values = list(self.baselines.values())
         high = max(values, default=0) > 0.6  # then the curve is where the names would be
-        heights = [0.02 + 0.12 * k for k in range(len(values))] if high else apart(values, 0.12)
+        heights = (
+            [0.02 + 0.12 * k for k in range(len(values))]
+            if high
+            else style.apart(values, [0.12] * len(values))
+        )
         looks = (("--", "dashed: "), (":", "dotted: "), ("-.", "dash-dot: "))
         for (name, value), at, (line, said) in zip(self.baselines.items(), heights, looks, strict=False):
             ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
