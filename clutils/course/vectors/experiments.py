@@ -84,8 +84,8 @@ def train_one(way: str, strength: float, name: str, seed: int, **settings: Any) 
     training.shorten(run)
     while not run.done:  # `finish` would print that views are equal, which the way's name says
         run.step()
-    z = run.embed(learned)
-    found = {part: accuracy(z, learned, run.embed(of), of) for part, of in _judged(chosen_by, test)}
+    z, both = run.embed(learned), {"validation": chosen_by, "test": test}
+    found = {part: accuracy(z, learned, run.embed(of), of) for part, of in both.items()}
     return {"data": name, "way": way, "strength": strength, "seed": seed, "steps": run.steps_done, **found}
 
 
@@ -94,13 +94,9 @@ def nothing_learned(way: str, name: str, seed: int) -> dict[str, Any]:
     whole, test = data.load(name), data.load(name, "test")
     learned, chosen_by = parts(whole, seed)
     embed = _embedding(way, learned, seed)
-    z = embed(learned)
-    found = {part: accuracy(z, learned, embed(of), of) for part, of in _judged(chosen_by, test)}
+    z, both = embed(learned), {"validation": chosen_by, "test": test}
+    found = {part: accuracy(z, learned, embed(of), of) for part, of in both.items()}
     return {"data": name, "way": way, "strength": 0.0, "seed": seed, "steps": 0, **found}
-
-
-def _judged(chosen_by: data.VectorSet, test: data.VectorSet) -> tuple:
-    return ("validation", chosen_by), ("test", test)
 
 
 def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
