@@ -237,10 +237,10 @@ def share_of_class(at: Tensor, labels: Tensor, k: int, metric: str = "euclidean"
     from sklearn.neighbors import NearestNeighbors
 
     labels = as_classes(labels, "share_of_class", "labels", at)
-    at, labels = at[labels >= 0].double().cpu().numpy(), labels[labels >= 0].cpu()
-    if len(at) < 2:
+    points, labels = at[labels >= 0].double().cpu().numpy(), labels[labels >= 0].cpu()
+    if len(points) < 2:
         return math.nan
-    finder = NearestNeighbors(n_neighbors=min(k, len(at) - 1), metric=metric).fit(at)
+    finder = NearestNeighbors(n_neighbors=min(k, len(points) - 1), metric=metric).fit(points)
     nearest = finder.kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()
 
