@@ -13,6 +13,7 @@ A map is a figure, not a measurement. What none of them can show:
 So read its colours (do neighbours share a class?), and let `neighbour_share` and `trustworthiness` check.
 """
 
+import math
 import warnings
 
 import numpy as np
@@ -222,13 +223,25 @@ def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
     positions: (N, 2), the map; labels: (N,); points without one (below 0) are left out, as neighbours, too. A
     map of pure confetti over C classes of one size has 1/C.
     """
-    from sklearn.neighbors import NearestNeighbors
-
     at = torch.from_numpy(_positions(positions, "neighbour_share"))
     labels = as_classes(labels, "neighbour_share", "labels", at)
-    at, labels = at[labels >= 0], labels[labels >= 0]
-    within("neighbour_share", "k", k, 1, len(at) - 1, whole=True)
-    nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
+    within("neighbour_share", "k", k, 1, int((labels >= 0).sum()) - 1, whole=True)
+    return share_of_class(at, labels, k)
+
+
+def share_of_class(at: Tensor, labels: Tensor, k: int, metric: str = "euclidean") -> float:
+    """`neighbour_share` in any number of dimensions, and by another metric of scikit-learn's, as "cosine".
+
+    at: (N, D); labels: (N,). Where fewer than k others have a label, all of them; NaN where none has.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    labels = as_classes(labels, "share_of_class", "labels", at)
+    points, labels = at[labels >= 0].double().cpu().numpy(), labels[labels >= 0].cpu()
+    if len(points) < 2:
+        return math.nan
+    finder = NearestNeighbors(n_neighbors=min(k, len(points) - 1), metric=metric).fit(points)
+    nearest = finder.kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()
 
 

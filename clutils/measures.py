@@ -183,10 +183,8 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
             f"alpha_req: first is {first} and last is {last}, but must be two, in this order, of the "
             f"{len(values)} eigenvalues above rounding"
         )
-    x = torch.arange(first, last + 1, dtype=torch.float64, device=values.device).log()
-    y = values[first - 1 : last].log()
-    x, y = x - x.mean(), y - y.mean()
-    return -((x * y).sum() / x.square().sum()).item()
+    ranks = np.arange(first, last + 1)
+    return -float(np.polyfit(np.log(ranks), np.log(values[first - 1 : last].cpu().numpy()), 1)[0])
 
 
 @torch.no_grad()

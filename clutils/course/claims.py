@@ -28,9 +28,9 @@ EVIDENCE = {
     "runs here": "small encoders trained on small images",
 }
 MARKS = {  # how a verdict begins -> its sign and colour
-    "holds when": ("◐", "#b58900"),
-    "holds": ("✓", "#00795a"),
-    "fails": ("✗", "#c24e00"),
+    "holds when": ("◐", "#8A5A00"),
+    "holds": ("✓", "#00714F"),
+    "fails": ("✗", "#B00020"),
     UNDECIDED: ("?", "#767676"),
 }
 UNCONTROLLED = {  # what stands for a control where a claim names none
@@ -122,7 +122,7 @@ class Card:
         return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
 
     def _repr_html_(self) -> str:
-        mark, colour = next(look for begins, look in MARKS.items() if self.verdict.startswith(begins))
+        mark, colour = _mark(self.verdict)
         paper, claim, verdict, evidence, shown_by = map(
             html.escape, (self.paper, self.claim, self.verdict, self.evidence, self.shown_by)
         )
@@ -230,12 +230,8 @@ def page(claims: list[Claim] | None = None) -> str:
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:
-    """Distinguished without colour, too."""
-    if verdict in (None, UNDECIDED):
-        return "?", "#767676"
-    if verdict == "holds":
-        return "✓", "#00714F"
-    return ("✗", "#B00020") if verdict == "fails" else ("◐", "#8A5A00")
+    """Sign and colour of a verdict, of which None is not run yet."""
+    return next(look for begins, look in MARKS.items() if (verdict or UNDECIDED).startswith(begins))
 
 
 def _tested(path: Path) -> list[tuple[str, str, str, str]]:

@@ -10,8 +10,6 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -207,15 +205,9 @@ def finished(subject: str, least: int = 3) -> pandas.DataFrame:
     import pandas
 
     try:
-        state = records.state(record_of(subject))
+        table = records.read(record_of(subject))
     except FileNotFoundError:
         return pandas.DataFrame(columns=["contender", "seed", "step", "steps"])
-    return _finished(subject, least, *state).copy()
-
-
-@lru_cache(maxsize=32)  # a lesson's verdicts ask for one subject dozens of times
-def _finished(subject: str, least: int, *state: Path | int) -> pandas.DataFrame:
-    table = records.read(record_of(subject))
     table = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
     ended = table[table["step"] == table["steps"]].groupby("contender")["seed"].nunique()
     return table[table["contender"].isin(ended.index[ended >= least])].sort_values("seed", kind="stable")

@@ -89,25 +89,6 @@ class Exercise:
 
         An untouched `...` is no try.
         """
-        return self.judged(answer)
-
-    def hint(self) -> str:
-        """The next hint; after the last one, the last one again."""
-        index = min(self._given[0], len(self.hints) - 1)
-        self._given[0] += 1
-        return _Text(f"Hint {index + 1} of {len(self.hints)}: {self.hints[index]}")
-
-    def solution(self) -> str:
-        """The answer, as code or as a value."""
-        if callable(self.answer):
-            source = _without_annotations(textwrap.dedent(inspect.getsource(self.answer)))
-            return _Text(source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1))
-        return _Text(f"{self.name} = {self.answer!r}")
-
-    # ---- judging ---------------------------------------------------------------------------------------
-
-    def judged(self, answer: Any) -> Result:
-        """Result of `check` for an answer."""
         parts = answer if isinstance(answer, tuple | list) else [answer]
         if answer is None or any(part is Ellipsis for part in parts):
             said = f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)"
@@ -139,6 +120,21 @@ class Exercise:
         expected = [self._seen(self.answer, case) for case in cases]
         wrongs = [[self._seen_wrong(wrong, case) for case in cases] for wrong in self.wrong]
         return self._judge_values(given, expected, wrongs, cases)
+
+    def hint(self) -> str:
+        """The next hint; after the last one, the last one again."""
+        index = min(self._given[0], len(self.hints) - 1)
+        self._given[0] += 1
+        return _Text(f"Hint {index + 1} of {len(self.hints)}: {self.hints[index]}")
+
+    def solution(self) -> str:
+        """The answer, as code or as a value."""
+        if callable(self.answer):
+            source = _without_annotations(textwrap.dedent(inspect.getsource(self.answer)))
+            return _Text(source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1))
+        return _Text(f"{self.name} = {self.answer!r}")
+
+    # ---- judging ---------------------------------------------------------------------------------------
 
     def _seen(self, function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
         """Compared values of a function on one case."""
@@ -261,7 +257,7 @@ class Nothing(Lacks):
 
 
 class PlainNumber(Lacks):
-    """A Python or NumPy number in place of a tensor: `judged` says whether the number is right."""
+    """A Python or NumPy number in place of a tensor: `check` says whether the number is right."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

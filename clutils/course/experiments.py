@@ -83,6 +83,26 @@ def on_the_right(pictures: ImageSet) -> Tensor:
     return (centre > masks.shape[-1] / 2).long()
 
 
+def labelled(labels: Tensor, count: int, seed: int = 0) -> Tensor:
+    """Rows whose label is told, (count,): the same number of each class in labels (N,), drawn by seed.
+
+    Raises ValueError unless count is a multiple of the number of classes and each class has enough rows; all
+    N of them may be told, too.
+    """
+    if count == len(labels):
+        return torch.arange(count)
+    classes, sizes = labels.unique(return_counts=True)
+    each, rest = divmod(count, len(classes))
+    if rest or not 1 <= each <= int(sizes.min()):
+        raise ValueError(
+            f"labelled: count is {count}, but must be a multiple of the {len(classes)} classes, "
+            f"of which the smallest has {int(sizes.min())} rows"
+        )
+    dice = torch.Generator().manual_seed(seed)
+    rows = [(labels == c).nonzero()[:, 0] for c in classes]
+    return torch.cat([own[torch.randperm(len(own), generator=dice)[:each]] for own in rows])
+
+
 # ---- trained wrongly, on purpose ---------------------------------------------------------------------------
 
 

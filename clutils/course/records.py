@@ -61,19 +61,11 @@ def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
 
 def read(name: str) -> pandas.DataFrame:
     """Rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
-    return _parsed(*state(name)).copy()
-
-
-def state(name: str) -> tuple[Path, int, int]:
-    """File of a record, when it was written and its size: what is kept of it is good while these hold.
-
-    Raises FileNotFoundError naming the records there are.
-    """
     path = FOLDER / f"{name}.csv"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
         raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
-    return path, path.stat().st_mtime_ns, path.stat().st_size
+    return _parsed(path, path.stat().st_mtime_ns, path.stat().st_size).copy()
 
 
 @lru_cache(maxsize=32)  # a notebook asks for one record dozens of times

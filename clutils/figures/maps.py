@@ -106,7 +106,8 @@ def embedding_map(
     """
     ax = axes_for(ax, 5.4, 5.4)
     ((labels,), found) = labels_of("embedding_map", labels)
-    share, class_names = _share(positions, labels), class_names or found
+    share = maps.share_of_class(torch.as_tensor(positions), labels, 10)
+    class_names = class_names or found
     Points(ax, labels, class_names, size, names=names and share >= SORTED).update(positions)
     ax.set_title(style.literal(title))
     nearest = "" if math.isnan(share) else f": of a point's ten nearest, {share:.0%} share its class"
@@ -130,7 +131,7 @@ def side_by_side(
     class_names, width = class_names or told, min(4.9, 10.6 / len(found))
     figure, axes = new(width * len(found), width + 1.15, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
-        share = _share(positions, labels)
+        share = maps.share_of_class(torch.as_tensor(positions), labels, 10)
         title = name if math.isnan(share) else f"{name}\nneighbours of its class: {share:.0%}"
         embedding_map(positions, labels, class_names, title, ax, size, names=False)  # the legend has them
     names = [(c, class_name(class_names, c)) for c in labels.unique().tolist() if c >= 0]
@@ -212,12 +213,6 @@ def numbered(class_names: Sequence[str]) -> str:
     """The classes that figures here have by number, since no font can draw their names; "" = none."""
     names = [f"{c} {name}" for c, name in enumerate(class_names) if not style.drawable(name)]
     return f"No font here draws these names, so figures have numbers: {', '.join(names)}." if names else ""
-
-
-def _share(positions: np.ndarray, labels: Tensor) -> float:
-    """`maps.neighbour_share` of up to ten neighbours; NaN where fewer than two points have a label."""
-    known = int((torch.as_tensor(labels) >= 0).sum())
-    return maps.neighbour_share(positions, labels, min(10, known - 1)) if known > 1 else math.nan
 
 
 def _apart(names: Sequence[Text], ax: Axes) -> None:

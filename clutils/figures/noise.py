@@ -96,18 +96,17 @@ def _check_noise(pictures: Tensor, parts: Mapping[str, Tensor | None], channels:
         )
 
 
-def strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], below: Sequence[str] = ()) -> Figure:
+def strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]]) -> Figure:
     """Rows of images (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale.
 
     - rows: name, values, and what `imshow` is to know of a map's colours (empty of an image)
-    - below: two lines under each column, () = none
     """
     n, (height, width) = len(rows[0][1]), rows[0][1].shape[-2:]
     gap = max(1, round(GAP * width))
     wide = min(1.25, 7.6 / n)  # of an image; all lengths are inches
     across, tall = wide * (n + (n - 1) * gap / width), wide * height / width
     left, right, above, between = 1.55, 1.35, 0.1, 0.1
-    total = left + across + right, above + len(rows) * (tall + between) + (0.4 if below else 0)
+    total = left + across + right, above + len(rows) * (tall + between)
     figure, axes = new(*total, len(rows), squeeze=False)
     figure.set_layout_engine("none")  # every row as wide as the others, with a colour bar or without
     for k, (ax, (name, values, look)) in enumerate(zip(axes[:, 0], rows, strict=True)):
@@ -127,9 +126,6 @@ def strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], below: Sequence[s
             bar.set_label(f"{what},\n1 = black to white", fontsize=9)
             bar.ax.locator_params(nbins=4)
             bar.ax.tick_params(labelsize=9)
-    for k, said in enumerate(below):
-        centre = (k + 0.5) * width + k * gap
-        axes[-1, 0].text(centre, height, said, ha="center", va="top", fontsize=9, linespacing=1.1)
     return figure
 
 

@@ -1,6 +1,5 @@
 """Figures of images: a sheet of a data set, views with their parameters, nearest neighbours."""
 
-import math
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
@@ -14,6 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from torch import Tensor
 
+from clutils import maps
 from clutils.data import ImageSet
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures.maps import class_name
@@ -196,7 +196,7 @@ def neighbours(
             corner = (left + column * step - 0.5, row * down - 0.5)
             frame = Rectangle(corner, side + 1, down - _gap(side) + 1, fill=False, linewidth=2.4)
             ax.add_patch(frame).set_edgecolor(style.BLUE)
-        share = share_of_class(z, pictures.labels, k)
+        share = maps.share_of_class(z, pictures.labels, k, "cosine")
         above = name if names else f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}"
         ax.text(left, -side / 6, style.literal(above), va="bottom", fontsize=10 if names else None)
         said.append(f"{name} {int(same.sum())} of {same.numel()} (of all images {share:.0%})")
@@ -208,20 +208,6 @@ def neighbours(
         f"{len(queries)} images and their {k} nearest neighbours in {len(spaces)} spaces, those of "
         f"the same class framed: {', '.join(said)}.",
     )
-
-
-def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:
-    """Share of each row's k nearest others (cosine) that have its label: z (N, D), labels (N,).
-
-    Rows without a label (below 0) are left out, as neighbours, too; NaN where fewer than two have one.
-    """
-    z, labels = z[labels >= 0], labels[labels >= 0]
-    if len(z) < 2:
-        return math.nan
-    unit = torch.nn.functional.normalize(z.float(), dim=1)
-    similarity = (unit @ unit.T).fill_diagonal_(-2.0)
-    found = similarity.topk(min(k, len(z) - 1), dim=1).indices
-    return float((labels[found] == labels[:, None]).double().mean())
 
 
 def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:

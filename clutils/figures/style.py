@@ -8,7 +8,7 @@ import colorsys
 import functools
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar
@@ -280,7 +280,7 @@ def name_lines(ax: Axes, **options: Any) -> None:
     points = 72 / ax.figure.dpi
     heights = [float(min(max(y, ax.bbox.y0), ax.bbox.y1)) for _, y, _ in ends]
     own = [points * height for height in heights]
-    moved = [place - at for place, at in zip(_apart(own, tall[: len(own)]), own, strict=True)]
+    moved = [place - at for place, at in zip(apart(own, tall[: len(own)]), own, strict=True)]
     far = len(ends) < len(handles) or max(map(abs, moved)) > MOST_MOVED * size
     if far or (len(own) > 1 and max(own) - min(own) < sum(tall) / 2):
         legend_outside(ax, **options)
@@ -339,7 +339,7 @@ def _right_end(ax: Axes, handle: Any) -> tuple[float, float, Any] | None:
     return float(right[0]), float(right[1]), line.get_color()
 
 
-def _apart(at: list[float], tall: list[float]) -> list[float]:
+def apart(at: Sequence[float], tall: Sequence[float]) -> list[float]:
     """Heights nearest to those given, in their order, at which names so tall do not overlap."""
     if not at:
         return []

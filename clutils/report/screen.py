@@ -150,7 +150,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     if not known:
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
-    own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
+    own, raw = (maps.share_of_class(z, labels, k, "cosine") for z in (found.z, found.raw))
     reading = f"Blue frame: same class. Of all images' {k} nearest: {own:.0%}, by raw pixels {raw:.0%}."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 

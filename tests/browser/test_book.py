@@ -150,7 +150,7 @@ def answered(page) -> set[str]:
         own = KNOWN[name] if questions.choices(KNOWN[name]) else questions.by_hand(KNOWN[name])[0]
         answers = [own.answer, *(wrong.answer for wrong in own.wrong)]
         said = form.evaluate(ANSWER, [fields(answer) for answer in answers])
-        expected = [own.judged(answer).message.replace("`", "") for answer in answers]
+        expected = [own.check(answer).message.replace("`", "") for answer in answers]
         assert said == expected and said[0].startswith(f"✓ {name}") and "✓" not in "".join(said[1:])
         if not questions.choices(own):
             (other,) = form.evaluate(ANSWER, [["123456.5"]])

@@ -57,13 +57,6 @@ def test_a_formula_is_typeset_from_the_string_that_is_evaluated():
     assert table.tex("S * p / ((1 - prior) * t * Z)") == r"S \, \hat p_j/((1 - \tau^+) \, \tau \, Z)"
 
 
-# ---- exercises -------------------------------------------------------------------------------------------
-
-
-def by_rows(push):
-    return torch.stack([row.clamp(min=0) / max(float(row.clamp(min=0).sum()), 1e-300) for row in push])
-
-
 # ---- the record of the comparison ---------------------------------------------------------------------
 
 
@@ -282,7 +275,6 @@ def test_a_seed_gives_every_loss_the_same_first_weights_and_images():
 
 ANSWERS = {
     "shares_of_the_push": [
-        by_rows,
         lambda push: torch.nan_to_num(push.clamp(min=0) / push.clamp(min=0).sum(1, keepdim=True)),
     ],
     "two_controls": [

@@ -10,6 +10,7 @@ import torch
 from clutils import anatomy, figures, losses, similarities
 from clutils.course import forces
 from clutils.course.forces import figures as drawn
+from clutils.figures import style
 from clutils.settings import setting
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
@@ -59,8 +60,8 @@ def test_the_picture_holds_each_force(name):
     assert torch.isnan(torch.as_tensor(shown)[~pushed]).all()
     assert len(side.drawn_in.get_xdata()) == int((push < 0).sum())
     assert side.here.get_ydata()[0] == pytest.approx(float(pull.sum()))
-    assert forces.title_of(loss) in said and "NT-Xent: loss" in said
-    assert forces.title_of(loss) in figures.alt(picture.figure)
+    assert style.title(name) in said and "NT-Xent: loss" in said
+    assert style.title(name) in figures.alt(picture.figure)
     low, high = picture.how.get_ylim()
     assert low <= float(pull.sum()) <= high
 

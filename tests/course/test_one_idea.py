@@ -76,11 +76,6 @@ def test_short_runs_leave_states_of_the_samples_that_they_saw(monkeypatch):
 # ---- 2: one divergence -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", lesson.inside(), ids=lambda row: row.loss.name)
-def test_a_loss_inside_is_its_divergence_in_value_and_gradient(row):
-    assert max(divergences.differences(row)) < 1e-10
-
-
 @pytest.mark.parametrize("loss", [losses.Decoupled(0.3), losses.Debiased(0.3, 0.1), losses.RINCE(0.3)])
 def test_the_comparison_notices_a_loss_that_is_outside(loss):
     row = divergences.Row(loss, "softmax", divergences._plain)
@@ -97,8 +92,6 @@ def test_the_divergence_is_the_sum_over_candidates():
 
 @pytest.mark.parametrize("make", [losses.Debiased, losses.HardNegative])
 def test_the_debiased_loss_is_inside_with_few_negatives_alone(make):
-    for negatives, prior in ((5, 0.1), (8, 0.1), (20, 0.01)):
-        assert max(divergences.differences(lesson.few(prior, negatives), negatives=negatives)) < 1e-10
     s, n = toys.random_similarities(50, 1, 40, torch.Generator().manual_seed(0))
     for K, sign in ((8, 1), (9, 0), (10, -1)):  # 1 - K τ⁺/(1 - τ⁺) at τ⁺ = 0.1
         at = s.clone().requires_grad_()
@@ -188,20 +181,6 @@ def by_robust(n, k):
     return robust.effective_temperature
 
 
-def row_by_row(n, k):
-    found = []
-    for row in n:
-        low, high = -9.0, 7.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            p = np.exp((row.numpy() - row.max().item()) / math.exp(middle))
-            p = p / p.sum()
-            few = -(p * np.log(np.maximum(p, 1e-300))).sum() < math.log(k)
-            low, high = (middle, high) if few else (low, middle)
-        found.append(math.exp(low))
-    return torch.tensor(found, dtype=torch.float64)
-
-
 def by_loops(y, pairs, drawn, c):
     total = 0.0
     for i, j, others in zip(*pairs, drawn, strict=True):
@@ -215,7 +194,7 @@ def by_loops(y, pairs, drawn, c):
 
 temperature_for, map_loss = lesson.temperature_for.answer, lesson.map_loss.answer
 ANSWERS = {
-    "temperature_for": [by_robust, row_by_row],
+    "temperature_for": [by_robust],
     "map_loss": [maps.negative_sampling, by_loops],
 }
 MISTAKES = {

@@ -142,7 +142,7 @@ def test_the_table_colours_by_role_and_writes_the_similarities():
     for (i, j), text in written.items():
         assert float(text.replace("−", "-")) == pytest.approx(float(z[i] @ z[j]), abs=0.051)
         assert text != "−0.0"
-    assert "1 positive and 4 negatives" in figures.alt(ax)
+    assert "positives: 1, negatives: 4" in figures.alt(ax)
     # the rule that the table shows is the one the losses use
     pairs = similarities.two_views(z1, z2)
     for i in range(2 * B):

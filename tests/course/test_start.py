@@ -39,9 +39,8 @@ def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up
 # ---- the exercises ------------------------------------------------------------------------------------
 
 ANSWERS = {
-    "what_tau_changes": [("no", "yes"), ["No", "YES"]],
+    "what_tau_changes": [["No", "YES"]],
     "cosine": [
-        lambda a, b: torch.nn.functional.cosine_similarity(a, b, dim=0),
         lambda a, b: (a / a.norm()) @ (b / b.norm()),
     ],
 }

@@ -9,6 +9,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from clutils import data, figures, maps, views
+from clutils.course.first_run.progress import Progress
 from clutils.figures import maps as drawn
 from clutils.figures import noise, pictures
 from clutils.figures import training as curves
@@ -33,7 +34,7 @@ BASELINES = {"raw": 0.3, "untrained": 0.31}
 
 
 def progress(rows=ROWS, found=None, chance=5.2, **given):
-    shown = curves.Progress(40, chance=chance, **given)
+    shown = Progress(40, chance=chance, **given)
     return shown.update(rows, {0: 0.3, 10: 0.6} if found is None else found, "step 10 of 40")
 
 
@@ -206,7 +207,7 @@ CASES = [
     C("neighbours of its class, framed", lambda: pictures.neighbours(SCENES, {"random": Z}, [0, 7], k=4),
       lambda ax: len([p for p in ax.patches if p.get_linewidth() > 2]), lambda: same([0, 7]),
       f"random {same([0, 7])} of 8"),
-    C("share of the same class", lambda: Z, lambda z: pictures.share_of_class(z, SCENES.labels, 4),
+    C("share of the same class", lambda: Z, lambda z: maps.share_of_class(z, SCENES.labels, 4, "cosine"),
       lambda: same(range(120)) / 480),
     *(C(f"map, class {c}", lambda: drawn.embedding_map(AT, LABELS, NAMES, "a title"),
         lambda ax, c=c: ax.collections[c].get_offsets(), lambda c=c: of_class(c),

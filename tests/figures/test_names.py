@@ -9,6 +9,7 @@ import torch
 from clutils import figures
 from clutils.data import ImageSet, VectorSet
 from clutils.figures import maps, pictures, style, training
+from clutils.maps import share_of_class
 
 NAMES = ("$$", r"a$^{$b", r"$\badmacro{$", "5$ and $6", r"\$", "猫", "犬", "_background_", "संस्कृतम्", "plain")
 LABELS = torch.arange(len(NAMES)).repeat(12)
@@ -90,7 +91,7 @@ def test_images_without_a_label_are_no_neighbours_of_one_class():
     ax = pictures.neighbours(own, {"z": z}, [0, 1], k=2)
     assert "z 0 of 4" in figures.alt(ax) and not ax.patches
     labels = torch.tensor([0] * 10 + [-1] * 110)
-    assert pictures.share_of_class(z, labels, 4) == 1.0
+    assert share_of_class(z, labels, 4, "cosine") == 1.0
 
 
 def test_a_name_that_is_no_utf8_or_controls_the_terminal_is_printable_once_loaded():

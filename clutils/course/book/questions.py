@@ -79,7 +79,7 @@ def _chosen(asked: Exercise, words: Sequence[str], slots: int) -> dict[str, str]
     """Every choice there is, as the page writes it -> what is said of it."""
     all_ = itertools.product(words, repeat=slots)
     return {
-        "\n".join(own): asked.judged(own[0] if isinstance(asked.answer, str) else list(own)).message
+        "\n".join(own): asked.check(own[0] if isinstance(asked.answer, str) else list(own)).message
         for own in all_
     }
 
@@ -132,10 +132,10 @@ def _reckoned(asked: Exercise, digits: int) -> dict[str, str]:
     """The right number, its neighbours in the last digit, and the known wrong ones -> what is said."""
     right = asked.answer
     values = [right, *(w.answer for w in asked.wrong)]
-    said = {spelled(value, right): asked.judged(value).message for value in reversed(values)}
+    said = {spelled(value, right): asked.check(value).message for value in reversed(values)}
     unit = 10.0 ** (int(spelled(right, right).split("e")[1]) + 1 - digits)
     for near in (right - unit, right + unit) if digits < DIGITS[int] else ():
-        said.setdefault(spelled(near, right), asked.judged(right).message)
+        said.setdefault(spelled(near, right), asked.check(right).message)
     return said
 
 
@@ -183,7 +183,7 @@ def _form(
     keys = {hashed(f"{asked.name}\n{answer}"): texts.index(message) for answer, message in own.items()}
     if len(keys) < len(own):
         raise ValueError(f"exercise {asked.name}: two of its answers have one hash")
-    nothing = asked.judged(None).message.replace(asked.question, question)
+    nothing = asked.check(None).message.replace(asked.question, question)
     data = {"name": asked.name, "digits": digits, "hints": list(asked.hints), "said": texts, "keys": keys}
     data |= {"nothing": nothing, "other": f"✗ {asked.name}: not yet; … {NOT_IT}"}
     text = (

@@ -180,9 +180,7 @@ def tuned() -> list[str]:
             lines.append(f"{name}: no finished runs on record yet")
             continue
         phase = f", {_phase(name)}" if len(own) >= LEAST else ""
-        lines.append(
-            f"{name}{_chosen(name)}: {statistics.fmean(own.values()):.3f} ({_seeds(len(own))}{phase})"
-        )
+        lines.append(f"{name}{_chosen(name)}: {statistics.fmean(own.values()):.3f} ({len(own)} seeds{phase})")
         if name != PLAIN:
             lines.append(in_words(name))
     return [*lines, in_words(ADAPTIVE, FIXED), in_words(ATTENTION, FLAT)]
@@ -198,10 +196,6 @@ def _chosen(name: str) -> str:
 
 def _temperature(name: str) -> float:
     return float(evidence.chosen(SUBJECT, name)["loss"][1]["temperature"])
-
-
-def _seeds(count: int) -> str:
-    return f"{count} seed{'s' * (count != 1)}"
 
 
 @style.in_course_style

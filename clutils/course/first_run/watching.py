@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from IPython.display import display
 
 from clutils import figures, training
-from clutils.figures.training import Progress
+from clutils.course.first_run.progress import Progress
 from clutils.settings import within
 from clutils.training import Run
 

@@ -30,11 +30,6 @@ def push_frame(ax: Axes) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def title_of(loss: Loss) -> str:
-    """The loss's name as the literature writes it."""
-    return style.title(loss.name)
-
-
 def options_for(loss: Loss, alignment: float | None) -> dict[str, float]:
     """Options of `per_anchor` beside the similarities: MACL's alignment, where it is given."""
     return {"alignment": alignment} if loss.name == "MACL" and alignment is not None else {}
@@ -135,7 +130,7 @@ class Beside:
         self.shown = names
         for side, loss in zip(self.sides, compared, strict=True):
             side.dress(style.loss(loss.name))
-        titles = [title_of(loss) for loss in compared]
+        titles = [style.title(loss.name) for loss in compared]
         handles = [Line2D([], [], **side.look, linewidth=side.width) for side in self.sides]
         handles += [
             Line2D([], [], color=style.INK, marker="^", linestyle="none", markersize=8),
@@ -223,7 +218,7 @@ def _said(
         "pushes nothing" if math.isnan(where) else f"the average pushed negative has similarity {where:.2f}"
     )
     numbers = f"loss {value:.3g}, pull {float(pull.sum()):.3g}, {lands}"
-    return f"{title_of(loss)}: {numbers.replace('-', '−')}"
+    return f"{style.title(loss.name)}: {numbers.replace('-', '−')}"
 
 
 def beside(

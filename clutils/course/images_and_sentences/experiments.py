@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from clutils import data, encoders, measures
 from clutils.course.images_and_sentences.captions import FACTS, captions, facts
+from clutils.course.images_and_sentences.exercises import recall_at, symmetric
 from clutils.data.sentences import tokens
 from clutils.encoders.transformer import Transformer
 
@@ -38,12 +39,6 @@ class Towers(nn.Module):
         """Images uint8 (B, 3, H, W), words (B, L) -> unit vectors (B, 64) of each."""
         u, v = self.image(images.float() / 127.5 - 1), self.text(words)
         return F.normalize(u, dim=1), F.normalize(v, dim=1)
-
-
-def clip_loss(u: Tensor, v: Tensor, model: Towers) -> Tensor:
-    """CLIP's loss of unit vectors (B, D): the mean of the rows' and the columns' cross-entropy, a scalar."""
-    logits, own = u @ v.T * model.t.exp(), torch.arange(len(u))
-    return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
 
 
 def siglip_loss(u: Tensor, v: Tensor, model: Towers) -> Tensor:
@@ -82,11 +77,11 @@ def train(
     optimiser = torch.optim.AdamW(groups, lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
     draw, values = torch.Generator().manual_seed(seed), []
-    objective = clip_loss if loss == "CLIP" else siglip_loss
     model.train()
     for _ in range(steps):
         at = torch.randint(len(images), (batch,), generator=draw)
-        value = objective(*model(images[at], words[at]), model)
+        u, v = model(images[at], words[at])
+        value = symmetric(u, v, model.t) if loss == "CLIP" else siglip_loss(u, v, model)
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
@@ -95,12 +90,6 @@ def train(
         values.append(value.item())
     model.eval()
     return values
-
-
-def recall(similarities: Tensor, k: int) -> float:
-    """Share of rows whose own column is among the k largest: (N, N) -> a number from 0 to 1."""
-    own = torch.arange(len(similarities))[:, None]
-    return float((similarities.topk(k, dim=1).indices == own).any(dim=1).float().mean())
 
 
 def classes_by(model: Towers, names: Sequence[str], prompts: Sequence[str]) -> Tensor:
@@ -119,10 +108,10 @@ def measured(model: Towers, train_set: data.ImageSet, test_set: data.ImageSet) -
     said = facts(test_set)
     u, v = model(test_set.images, tokens(captions(said, seed=1), length=LENGTH))
     half = len(test_set) // 2
-    found = {"validation": recall(u[:half] @ v[:half].T, 1)}
+    found = {"validation": recall_at(u[:half] @ v[:half].T, 1)}
     u, v, later = u[half:], v[half:], test_set.subset(slice(half, None))
     for way, table in (("image to text", u @ v.T), ("text to image", v @ u.T)):
-        found |= {f"{way}, recall@{k}": recall(table, k) for k in (1, 5)}
+        found |= {f"{way}, recall@{k}": recall_at(table, k) for k in (1, 5)}
     classes = classes_by(model, test_set.class_names, [PROMPT])
     found["zero-shot"] = float(((u @ classes.T).argmax(dim=1) == later.labels).float().mean())
     few = train_set.subset(slice(0, 1000))

@@ -32,12 +32,20 @@ STYLE = (  # names and paths may break anywhere
 
 
 class Comparison(W.VBox):
-    """The panel of `compare_runs`.
+    """Curves over each other, maps side by side and a table, of the runs that are picked from a list.
 
+    - lab_or_runs: a lab, whose stopped and finished runs are listed, or such runs; None = saved ones alone
+    - folder: where saved runs lie, at any depth: the lab's, and those of `python -m clutils train --out`
     - runs: name -> run, all that can be picked, newest first; chosen: the names that are
+
+    The table has a row a run, and a column for each setting in which two of them differ.
     """
 
-    def __init__(self, lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None, folder: str | Path) -> None:
+    def __init__(
+        self,
+        lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None = None,
+        folder: str | Path = "my_runs",
+    ) -> None:
         self.given, self.folder = lab_or_runs, Path(folder)
         self.runs: dict[str, Comparable] = {}
         self.pick = W.SelectMultiple(rows=ROWS, description="runs", layout=W.Layout(width="560px"))
@@ -137,17 +145,7 @@ class Comparison(W.VBox):
         ]
 
 
-def compare_runs(
-    lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None = None, folder: str | Path = "my_runs"
-) -> Comparison:
-    """Curves over each other, maps side by side and a table, of the runs that are picked from a list.
-
-    - lab_or_runs: a lab, whose stopped and finished runs are listed, or such runs; None = saved ones alone
-    - folder: where saved runs lie, at any depth: the lab's, and those of `python -m clutils train --out`
-
-    The table has a row a run, and a column for each setting in which two of them differ.
-    """
-    return Comparison(lab_or_runs, folder)
+compare_runs = Comparison
 
 
 def _table(runs: Sequence[Comparable]) -> str:

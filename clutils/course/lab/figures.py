@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from torch import Tensor
 from clutils import losses, methods
 from clutils.figures import describe, new, style
 from clutils.figures.maps import Points, class_name, handles
-from clutils.figures.training import apart
 from clutils.training import comparison
 from clutils.training.saved import Comparable
 
@@ -110,7 +109,11 @@ class LabFigure:
             return
         values = list(self.baselines.values())
         high = max(values, default=0) > 0.6  # then the curve is where the names would be
-        heights = [0.02 + 0.12 * k for k in range(len(values))] if high else apart(values, 0.12)
+        heights = (
+            [0.02 + 0.12 * k for k in range(len(values))]
+            if high
+            else style.apart(values, [0.12] * len(values))
+        )
         looks = (("--", "dashed: "), (":", "dotted: "), ("-.", "dash-dot: "))
         for (name, value), at, (line, said) in zip(self.baselines.items(), heights, looks, strict=False):
             ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
@@ -173,8 +176,7 @@ class LabFigure:
 
     def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
         """A thin line where a setting was changed, in every chart, and its new value in the first."""
-        newest = _settled(changes, self.steps / 50)[-MOST_MARKS:]
-        for (lines, text), change in zip_longest(self._marks, newest):
+        for (lines, text), change in zip_longest(self._marks, changes[-MOST_MARKS:]):
             for artist in (*lines, text):
                 artist.set_visible(change is not None)
             if change is None:
@@ -182,18 +184,9 @@ class LabFigure:
             step, name, value = change
             for line in lines:
                 line.set_xdata([step, step])
-            y, side = self._beside_chance()
             first = step < 0.06 * self.charts[0].get_xlim()[1]  # there is no room to the left of it
             words = f" {_turned_to(name, value)} "
-            text.set(x=step, y=y, va=side, ha="left" if first else "right", text=words)
-
-    def _beside_chance(self) -> tuple[float, str]:
-        """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
-        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
-        low, high = self.charts[0].get_ylim()
-        if known and (known[-1] - low) / (high - low) < 0.6:
-            return 0.98, "top"
-        return 0.02, "bottom"
+            text.set(x=step, ha="left" if first else "right", text=words)
 
     def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
         """Made beforehand: a new artist would have everything that stands still drawn again."""
@@ -319,22 +312,18 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
     }
     listed = 1 < len(names) <= MOST_NAMES
     width = 10.4 / max(2, len(shown))  # inches a map; together as wide as the curves
-    across, longest = width * len(shown), max((len(name) for _, name in names), default=0)
-    columns = max(1, min(len(names), int(across / (0.085 * longest + 0.4))))
-    below = 0.19 * math.ceil(len(names) / columns) + 0.15 if listed else 0
-    titles = [wrap(run.name, int(11 * width)) for run in shown]
-    above = 0.2 * (1 + max(map(len, titles))) + 0.2
-    figure, axes = new(across, width + above + below, 1, len(shown), squeeze=False)
-    for ax, run, title in zip(axes[0], shown, titles, strict=True):
+    across = width * len(shown)
+    figure, axes = new(across, width + 1.4, 1, len(shown), squeeze=False)
+    for ax, run in zip(axes[0], shown, strict=True):
         labels = torch.as_tensor(run.map.labels)
         Points(ax, labels, size=18, names=False).update(run.map.positions)
         accuracy = comparison.last(run, "knn")
         seen = f"step {run.map.step:,}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
-        ax.set_title(style.literal("\n".join([*title, seen])), fontsize=10.5)
+        ax.set_title(style.literal(f"{style.folded(run.name, int(11 * width))}\n{seen}"), fontsize=10.5)
         ax.set_anchor("S")  # what room is left over is the title's
     if listed:
         options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
-        options |= {"loc": "outside lower center", "ncols": columns}
+        options |= {"loc": "outside lower center", "ncols": round(across / 2)}
         figure.legend(handles=handles(sorted(names), 6), **options)
     said = "; ".join(f"{run.name} at step {run.map.step:,}" for run in shown)
     return describe(figure, f"Maps of the first two principal components, coloured by class: {said}.")
@@ -400,16 +389,6 @@ def _beside(ax: Axes, x: float, y: float, text: str = "", **look: Any) -> Text:
     name = ax.text(x, y, text, path_effects=style.halo(), **place, **look)
     name.set_in_layout(False)
     return name
-
-
-def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tuple[int, str, Any]]:
-    """The changes without those that the same setting soon left again: a slider on its way is one change."""
-    kept: list[tuple[int, str, Any]] = []
-    for change in changes:
-        if kept and kept[-1][1] == change[1] and change[0] - kept[-1][0] <= within:
-            kept.pop()
-        kept.append(change)
-    return kept
 
 
 def _inside(ax: Axes, text: str, **options: Any) -> Any:

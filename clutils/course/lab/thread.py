@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import ipywidgets as W
 import torch
@@ -179,7 +180,10 @@ class Following:
         parts = [f"Step {run.steps_done:,} of {run.steps:,}"]
         if math.isfinite(each):
             left = (run.steps - run.steps_done) * each
-            parts += [f"{run.settings.batch_size / each:,.0f} images/s", f"{_duration(left)} left"]
+            parts += [
+                f"{run.settings.batch_size / each:,.0f} images/s",
+                f"{timedelta(seconds=round(left))} left",
+            ]
         return f"{', '.join(parts)}. {_numbers(self.record)}"
 
 
@@ -230,10 +234,3 @@ def _status(text: str, record: LabRun | None) -> str:
         tip = f"data: {record.source}"
     words = f'<span style="flex: 1; min-width: 0">{html.escape(text)}{bar}</span>'
     return f'<div role="status" title="{html.escape(tip)}" style="{LINE}">{large}{words}</div>'
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"

@@ -106,11 +106,3 @@ def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFra
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
     return measure({name: each[both] for name, each in maps.items()}, test.masks[both])
-
-
-def task_entropy(loss: torch.Tensor) -> torch.Tensor:
-    r"""Entropy in nats of PiNDA's auxiliary Gaussian N(0, 1/γ) with γ = e^{-ℓ}: ½ log 2πe + ℓ/2.
-
-    (arXiv 2408.09929, eqs. 7 to 9.) loss: ℓ per anchor, any shape.
-    """
-    return 0.5 * (1 + torch.log(torch.tensor(2 * torch.pi, dtype=loss.dtype))) + 0.5 * loss

@@ -110,12 +110,6 @@ def found(table: pandas.DataFrame) -> Figure:
     )
 
 
-# ---- what it costs -------------------------------------------------------------------------------------
-
-
-# ---- what several of them share ----------------------------------------------------------------------------
-
-
 def _lines(labels: Iterable[object]) -> np.ndarray:
     """Lines that each label takes, folded."""
     return np.array([1 + style.folded(label).count("\n") for label in labels] or [0])

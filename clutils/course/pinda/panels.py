@@ -11,7 +11,7 @@ from clutils import anatomy, figures
 from clutils.course.panels import Panel, among, choose, log_slider, panel, player, slider
 from clutils.course.pinda import detectors
 from clutils.course.pinda import figures as pinda
-from clutils.course.pinda.experiments import task_entropy
+from clutils.course.pinda.exercises import task_entropy
 from clutils.figures import noise, style
 from clutils.training.noise_maps import NoiseMaps
 

@@ -60,35 +60,19 @@ def adaptive_temperature(seen: float) -> Panel:
     )
 
 
-def _best(cosines: Tensor, count: int) -> list[int]:
-    return cosines.argsort(descending=True)[:count].tolist()
-
-
-def _cosines(query: str, train: data.SentenceSet, ways: dict[str, Embed]) -> dict[str, Tensor]:
-    """A new sentence's cosine with each row of `train`: way -> (N,)."""
-    asked = data.sentence_set([query], length=train.tokens.shape[1])
-    return {
-        name: F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]
-        for name, embed in ways.items()
-    }
-
-
 def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBox:
     """A box for a sentence, and a table of the nearest ones, a column a way of embedding."""
     box = W.Text(query, description="search", continuous_update=False, layout=W.Layout(width="620px"))
     shown = W.HTML()
-    kept = {name: embed(train) for name, embed in ways.items()}
-    quick = {
-        name: (lambda of, name=name, embed=embed: kept[name] if of is train else embed(of))
-        for name, embed in ways.items()
-    }
+    kept = {name: F.normalize(embed(train), dim=1) for name, embed in ways.items()}
 
     def look(_: object = None) -> None:
         if not words(box.value):
             shown.value = below("type a sentence")
             return
-        cosines = _cosines(box.value, train, quick)
-        found = {name: _best(own, COUNT) for name, own in cosines.items()}
+        asked = data.sentence_set([box.value], length=train.tokens.shape[1])
+        cosines = {name: kept[name] @ F.normalize(embed(asked), dim=1)[0] for name, embed in ways.items()}
+        found = {name: own.argsort(descending=True)[:COUNT].tolist() for name, own in cosines.items()}
         lines = "".join(
             "<tr>" + "".join(f"<td style='{CELL}'>{_cell(train, row)}</td>" for row in rows) + "</tr>"
             for rows in zip(*found.values(), strict=True)

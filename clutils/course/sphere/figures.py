@@ -123,8 +123,7 @@ def comparisons(
     return describe(
         ax,
         f"{title or 'Who is compared with whom'}: a table of {shape[0]} anchors by {shape[1]} candidates; "
-        f"the first anchor has {_number(positives, 'positive')} and {_number(negatives, 'negative')}, "
-        "the rest of its row is empty.",
+        f"in the first anchor's row positives: {positives}, negatives: {negatives}; the rest of it is empty.",
     )
 
 
@@ -133,10 +132,6 @@ def key_to_roles(figure: Figure) -> None:
     """The key to the colours of `comparisons`, under the whole figure."""
     patches = [Patch(facecolor=CELLS[role], edgecolor=style.GREY, label=name) for role, name in ROLES.items()]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(patches))
-
-
-def _number(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 # ---- points that move ----------------------------------------------------------------------------------

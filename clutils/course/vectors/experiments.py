@@ -11,6 +11,7 @@ from torch import Tensor
 
 from clutils import data, encoders, losses, measures, training
 from clutils.course import evidence, records
+from clutils.course.experiments import labelled
 from clutils.views import Identity
 from clutils.views.vectors import Corruption, Masking, Noise
 
@@ -83,8 +84,8 @@ def train_one(way: str, strength: float, name: str, seed: int, **settings: Any) 
     training.shorten(run)
     while not run.done:  # `finish` would print that views are equal, which the way's name says
         run.step()
-    z = run.embed(learned)
-    found = {part: accuracy(z, learned, run.embed(of), of) for part, of in _judged(chosen_by, test)}
+    z, both = run.embed(learned), {"validation": chosen_by, "test": test}
+    found = {part: accuracy(z, learned, run.embed(of), of) for part, of in both.items()}
     return {"data": name, "way": way, "strength": strength, "seed": seed, "steps": run.steps_done, **found}
 
 
@@ -93,13 +94,9 @@ def nothing_learned(way: str, name: str, seed: int) -> dict[str, Any]:
     whole, test = data.load(name), data.load(name, "test")
     learned, chosen_by = parts(whole, seed)
     embed = _embedding(way, learned, seed)
-    z = embed(learned)
-    found = {part: accuracy(z, learned, embed(of), of) for part, of in _judged(chosen_by, test)}
+    z, both = embed(learned), {"validation": chosen_by, "test": test}
+    found = {part: accuracy(z, learned, embed(of), of) for part, of in both.items()}
     return {"data": name, "way": way, "strength": 0.0, "seed": seed, "steps": 0, **found}
-
-
-def _judged(chosen_by: data.VectorSet, test: data.VectorSet) -> tuple:
-    return ("validation", chosen_by), ("test", test)
 
 
 def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
@@ -193,8 +190,7 @@ def with_few_labels(name: str, seed: int, features: str, steps: int = FEW_STEPS)
     rows and the few labels; of raw columns, also by boosted trees.
     """
     train, test = both_parts(name)
-    dice = torch.Generator().manual_seed(seed)
-    few = torch.cat([_drawn(train.labels, label, dice) for label in train.labels.unique()])
+    few = labelled(train.labels, FEW * len(train.labels.unique()), seed)
     embed, rows = _features(features, train, seed, steps), []
     z, z_test = embed(train), embed(test)
     for labels, of in (("all", torch.arange(len(train))), ("few", few)):
@@ -219,12 +215,6 @@ def spread(z: Tensor, y: Tensor, few: Tensor, z_test: Tensor, y_test: Tensor) ->
     known[few] = y[few]
     model = LabelSpreading(kernel="knn", n_neighbors=20, max_iter=200)
     return float(model.fit(z.numpy(), known.numpy()).score(z_test.numpy(), y_test.numpy()))
-
-
-def _drawn(labels: Tensor, label: Tensor, dice: torch.Generator) -> Tensor:
-    """`FEW` rows of a class, drawn."""
-    own = (labels == label).nonzero()[:, 0]
-    return own[torch.randperm(len(own), generator=dice)[:FEW]]
 
 
 def _features(name: str, train: data.VectorSet, seed: int, steps: int) -> Any:

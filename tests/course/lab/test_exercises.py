@@ -42,14 +42,10 @@ def headless(run):
     run.loss, run.method.head = losses.NTXent(1.0), torch.nn.Identity()
 
 
-def trains(run):
+def trains_and_sets_the_count_back(run):
     run.loss, run.steps = losses.NTXent(1.0), 400
     for _ in range(5):
         run.step()
-
-
-def trains_and_sets_the_count_back(run):
-    trains(run)
     run.steps_done = training_lab.FALLEN
 
 
@@ -61,16 +57,6 @@ def by_hand(accuracies):
     for t in sorted(accuracies):
         if t > best and max(accuracies[t]) < min(accuracies[best]):
             return t
-
-
-def with_pandas(accuracies):
-    table = pd.DataFrame({t: pd.Series(values) for t, values in accuracies.items()})
-    best = table.mean().idxmax()
-    return table.columns[(table.columns > best) & (table.max() < table[best].min())].min()
-
-
-def mean(values):
-    return sum(values) / len(values)
 
 
 def test_turned_reads_the_history_of_a_run_that_was_turned():
@@ -93,7 +79,7 @@ def row_by_row(history):
 
 ANSWERS = {
     "rescue": [lambda run: setattr(run, "loss", losses.PairMargin()), forgets],
-    "too_hot": [by_hand, with_pandas],
+    "too_hot": [by_hand],
     "turned": [row_by_row],
 }
 MISTAKES = {

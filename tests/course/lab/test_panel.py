@@ -15,7 +15,6 @@ from clutils import data, losses, methods, training, views
 from clutils.course import lab as lesson
 from clutils.course import live
 from clutils.course.lab import panel as module
-from clutils.course.lab import thread
 from clutils.course.live import beside_cells
 from clutils.training import saved, watcher
 from clutils.training.background import Background
@@ -29,11 +28,16 @@ def made(**settings) -> lesson.Lab:
     return lesson.training_lab(**{"data": "digits", "steps": 6, "batch_size": 32, **settings})
 
 
-def reached(lab: lesson.Lab, step: int) -> None:
+def until(happened) -> None:
     end = time.monotonic() + LONG
-    while lab.run.steps_done < step:
-        assert lab.background.error is None and time.monotonic() < end
+    while not happened():
+        assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def reached(lab: lesson.Lab, step: int) -> None:
+    until(lambda: lab.background.error is not None or lab.run.steps_done >= step)
+    assert lab.background.error is None
 
 
 def shown(lab: lesson.Lab) -> str:
@@ -72,23 +76,6 @@ def test_what_is_turned_takes_effect_at_the_next_step_and_is_in_the_history_with
     assert lab.runs == [lab.current] and "stopped" in lab.status.value
 
 
-@pytest.mark.parametrize(
-    ("seen", "method"), [("graphs:motifs", "graphcl"), ("nodes:karate", "grace"), ("vectors:wine", "simclr")]
-)
-def test_the_method_follows_the_kind_of_data_where_it_must(seen, method):
-    lab = lesson.training_lab(data=seen, steps=2)
-    takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
-    assert data.kind_called(seen).name in takes
-    for menu in ("method", "data"):
-        assert any(label.startswith("★") for label, _ in lab.menus[menu].options)
-    lab = lesson.training_lab(data="digits", steps=2)
-    lab.menus["data"].value = seen
-    takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
-    assert data.kind_called(seen).name in takes
-    assert (lab.menus["method"].value == "simclr") == (method == "simclr")  # it stays where it can
-    assert shown(lab) == ""
-
-
 def test_a_value_out_of_range_is_said_and_the_run_goes_on_with_the_old_one():
     lab = made(steps=100_000).start()
     reached(lab, 1)
@@ -106,10 +93,7 @@ def test_a_value_that_only_the_step_refuses_is_taken_back_and_the_run_goes_on():
     lab = made(method="moco", steps=100_000).start()
     reached(lab, 2)
     lab.set(momentum=1.5)
-    end = time.monotonic() + LONG
-    while "momentum" not in shown(lab):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: "momentum" in shown(lab))
     reached(lab, lab.run.steps_done + 2)
     assert lab.run.method.momentum == 0.99 == lab.sliders["momentum"].value and lab.background.running
     assert "goes on with momentum = 0.99" in shown(lab) and lab.current.changes == []
@@ -253,24 +237,13 @@ def test_steps_are_written_alike_while_a_run_trains_and_when_it_has_ended():
     assert lab.background.status == f"step {lab.run.steps_done:,} of 100,000, stopped"
 
 
-@pytest.mark.parametrize(
-    "seconds, words",
-    [(89, "89 s"), (91, "2 min"), (5000, "83 min"), (5400, "1 h 30 min"), (9e6, "2,500 h 0 min")],
-)
-def test_the_time_left_is_said_in_units_that_suit_it(seconds, words):
-    assert thread._duration(seconds) == words
-
-
 def test_a_turn_is_looked_at_soon_after_though_the_share_of_the_time_is_used_up():
     lab = made(steps=100_000).start()
     reached(lab, 1)
     lab.current.watcher.seconds_total = lab.current.watcher.seconds_looking = math.inf
     lab.set(temperature=0.5)
     (turned, *_), *_ = lab.current.changes
-    end = time.monotonic() + LONG
-    while not any(look.step >= turned for look in list(lab.current.watcher.looks)):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: any(look.step >= turned for look in list(lab.current.watcher.looks)))
     lab.stop()
     after = [look.step for look in lab.current.watcher.looks if look.step >= turned]
     assert after[0] >= turned - 1 + watcher.SOON and len(after) == 2  # that one, and the last of all
@@ -329,7 +302,7 @@ def each_of(kinds):
 
 
 each_kind = each_of(KINDS)
-each_kind_that_trains = each_of(KINDS - {"graphcl", "dgi"})  # these two: the test of a lab of graphs
+each_kind_that_trains = each_of(KINDS - {"graphcl", "dgi"})  # of graphs and nodes: the test of kinds of data
 
 
 @each_kind
@@ -483,41 +456,51 @@ def test_before_a_start_the_untrained_map_and_its_accuracy_stand_there(untrained
     assert made(data="cifar10").screen.charts.points is None  # which is not here, and is said at the start
 
 
-def test_menus_offer_encoders_and_augmentations_of_the_data_alone():
-    lab = made()
-    for chosen, kind, encoder in (("graphs:motifs", "graphs", "gin"), ("vectors:wine", "vectors", "mlp")):
-        lab.menus["data"].value = chosen
-        offered = {
-            name: [value for _, value in lab.menus[name].options] for name in ("encoder", "augmentation")
-        }
-        assert encoder in offered["encoder"] and "conv16" not in offered["encoder"]
-        assert offered["augmentation"] == [views.AUTO, *views.names(kind)]
-    with pytest.raises(ValueError, match=r"encoder is 'conv16', but vectors can have .*mlp"):
-        made(data="vectors:wine", encoder="conv16")
+WITH_KIND = ("method", "encoder", "augmentation")  # menus that follow the kind of data
 
 
-def test_an_encoder_of_pictures_gives_way_when_vectors_are_chosen():
-    lab = made(encoder="conv16", steps=1)
-    lab.menus["data"].value = "vectors:digits"
-    assert lab.menus["encoder"].value == views.AUTO and lab.start().wait(LONG)
-    assert lab.run.configuration["encoder"] == "mlp"
-    lab.menus["encoder"].value = "mlp"
-    lab.menus["data"].value = "digits"
-    assert lab.menus["encoder"].value == views.AUTO
-
-
-@pytest.mark.parametrize(("name", "view"), [("sentences:topics", "deletion"), ("vectors:wine", "corruption")])
-def test_other_kinds_of_samples_train_in_the_panel_by_views_of_their_own(name, view):
-    lab = lesson.training_lab(data=name, steps=2)
+@pytest.mark.parametrize(
+    ("seen", "encoder", "view", "stays"),
+    [
+        ("vectors:wine", "mlp", "corruption", True),
+        ("sentences:topics", "transformer", "deletion", True),
+        ("graphs:motifs", "gin", "all four", False),
+        ("nodes:karate", "gcn-nodes", "edges and attributes", False),
+    ],
+)
+def test_menus_follow_the_kind_of_data_and_what_does_not_fit_it_gives_way(seen, encoder, view, stays):
+    lab, kind = made(encoder="conv16", batch_size=64, steps=2), data.kind_called(seen).name
+    lab.menus["data"].value = seen
+    offered = {
+        name: [v for _, v in lab.menus[name].options] for name in ("method", "encoder", "augmentation")
+    }
+    assert set(offered["method"]) == set(methods.catalogue(kind))
+    assert (lab.menus["method"].value == "simclr") == stays  # it stays where it can
+    for menu in ("method", "data"):
+        assert any(label.startswith("★") for label, _ in lab.menus[menu].options)
+    assert lab.menus["encoder"].value == views.AUTO and "conv16" not in offered["encoder"]
+    assert encoder in offered["encoder"] and offered["augmentation"] == [views.AUTO, *views.names(kind)]
     lab.menus["augmentation"].value = view
     assert lab.start().wait(LONG) and lab.run.steps_done == 2 and shown(lab) == ""
-    assert "equal" not in lab.status.value
-    if name == "vectors:wine":
-        lab.menus["augmentation"].value = "none"
-        assert lab.start().wait(LONG) and "the two views of each sample are equal" in lab.status.value
-        lab.menus["augmentation"].value = view
+    assert lab.run.configuration["encoder"] in offered["encoder"] and "equal" not in lab.status.value
+    assert lab.run.settings.batch_size == min(64, len(lab.run.data) if kind != "nodes" else 34)
     lab.menus["data"].value = "digits"
-    assert lab.menus["augmentation"].value == views.AUTO
+    assert lab.menus["augmentation"].value == lab.menus["encoder"].value == views.AUTO
+    assert {name for _, name in lab.menus["method"].options} == set(methods.catalogue("pictures"))
+    opened = lesson.training_lab(data=seen, steps=2)
+    first = opened.menus["method"].value
+    assert kind in methods.catalogue()[first].cls.sample_kinds and shown(opened) == ""
+    opened.menus["data"].value = "digits"
+    opened.reset()
+    assert (opened.menus["data"].value, opened.menus["method"].value) == (seen, first)
+
+
+def test_equal_views_are_said_and_an_encoder_of_another_kind_is_refused():
+    lab = lesson.training_lab(data="vectors:wine", steps=2)
+    lab.menus["augmentation"].value = "none"
+    assert lab.start().wait(LONG) and "the two views of each sample are equal" in lab.status.value
+    with pytest.raises(ValueError, match=r"encoder is 'conv16', but vectors can have .*mlp"):
+        made(data="vectors:wine", encoder="conv16")
 
 
 @pytest.mark.parametrize(("method", "most"), [("simclr", 32), ("moco", 1024)])
@@ -577,19 +560,3 @@ def test_drawing_never_happens_in_the_training_thread(drawn, monkeypatch):
     lab = made(steps=8).start()
     lab.wait(LONG)
     assert "clutils lab" in seen and "clutils training" not in seen
-
-
-def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
-    lab = made(method="graphcl", data="graphs:motifs", steps=2)
-    lab.menus["augmentation"].value = "all four"
-    assert lab.start().wait(LONG)
-    assert lab.run.configuration["encoder"] == "gin" and not lab.run.augmentation.one_each
-    lab.menus["data"].value, lab.menus["method"].value = "nodes:karate", "grace"
-    assert lab.menus["augmentation"].value == views.AUTO and lab.start().wait(LONG)
-    assert lab.run.settings.batch_size == 34
-    lab.menus["data"].value = "digits"
-    assert "pictures" in methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
-    offered = [name for _, name in lab.menus["method"].options]
-    assert offered == list(methods.catalogue("pictures"))  # what does not fit is not offered
-    lab.reset()
-    assert (lab.menus["data"].value, lab.menus["method"].value) == ("graphs:motifs", "graphcl")

@@ -62,28 +62,6 @@ def pictures() -> torch.Tensor:
     return torch.randint(0, 256, (4, 3, 9, 12), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
 
 
-def _grey(pictures: torch.Tensor) -> np.ndarray:
-    return np.tensordot(pictures.double().numpy(), [0.2989, 0.587, 0.114], axes=(1, 0)) / 255
-
-
-def test_edges_are_sobels(pictures: torch.Tensor) -> None:
-    grey = _grey(pictures)
-    found = detectors.edge_magnitude(pictures)
-    assert found.dtype == torch.float64
-    for mine, picture in zip(found.numpy(), grey, strict=True):  # scipy smooths across images, too
-        across, along = (ndimage.sobel(picture, axis=axis, mode="nearest") for axis in (1, 0))
-        np.testing.assert_allclose(mine, np.sqrt(across**2 + along**2), atol=1e-12)
-
-
-@pytest.mark.parametrize("width", [3, 5, 7])
-def test_variance_is_that_of_the_window_inside_the_picture(pictures: torch.Tensor, width: int) -> None:
-    grey, reach = _grey(pictures), width // 2
-    found = detectors.local_variance(pictures, width)
-    for n, y, x in np.ndindex(found.shape):
-        window = grey[n, max(0, y - reach) : y + reach + 1, max(0, x - reach) : x + reach + 1]
-        assert found[n, y, x].item() == pytest.approx(window.var(), abs=1e-12)
-
-
 def test_flat_patches_are_ties_and_not_the_noise_of_rounding() -> None:
     flat = torch.full((1, 3, 12, 12), 77, dtype=torch.uint8)
     flat[..., 9:] = 201
@@ -99,14 +77,6 @@ def test_eight_bits_and_floats_of_any_precision_give_one_map(pictures: torch.Ten
         torch.testing.assert_close(single, function(pictures), atol=1e-6, rtol=0)
         one = pictures[:, :1]  # the three shares of the grey sum to 0.9999
         torch.testing.assert_close(function(one.expand(-1, 3, -1, -1)), function(one), atol=1e-3, rtol=1e-3)
-
-
-def test_the_middle_scores_highest_and_equal_distances_equally() -> None:
-    maps = detectors.centre_prior(3, 5, 8)
-    assert maps.shape == (3, 5, 8) and maps.dtype == torch.float64
-    for n, y, x in np.ndindex(3, 5, 8):
-        assert maps[n, y, x].item() == pytest.approx(-math.sqrt((y - 2) ** 2 + (x - 3.5) ** 2))
-    assert torch.equal(maps, maps.flip(1)) and torch.equal(maps, maps.flip(2))
 
 
 @pytest.mark.parametrize("n", [2, 3, 50])

@@ -8,7 +8,6 @@ from torch.distributions import Normal
 from clutils import noise
 from clutils.course import pinda as lesson
 from clutils.course.pinda import detectors
-from clutils.course.pinda import experiments as noise_experiments
 from tests.course.answers import Mistake, judged
 
 
@@ -50,29 +49,6 @@ def stepless(network, pictures, masks, new):
     return network(new)[:, 0].detach()
 
 
-def in_loops(mean, scale, drawn):
-    return torch.stack([m + d * s for m, s, d in zip(mean, scale, drawn, strict=True)])
-
-
-def pair_by_pair(scale, mask):
-    score = pairs = 0
-    for a, on in zip(scale.flatten().tolist(), mask.flatten().tolist(), strict=True):
-        for b, other in zip(scale.flatten().tolist(), mask.flatten().tolist(), strict=True):
-            if on and not other:
-                pairs += 1
-                score += 1.0 if a > b else 0.5 if a == b else 0.0
-    return score / pairs
-
-
-def entry_by_entry(scale, x):
-    on = total = 0.0
-    for j in range(x.shape[1]):
-        power = sum(float(s) ** 2 for s in scale[:, j])
-        total += power
-        on += power if x[:, j].var() ** 0.5 < 0.02 else 0.0
-    return on / total
-
-
 def interval(scores):
     table, n = scores.tolist(), len(scores)
     each = [table[i][i] - sum(table[i][j] for j in range(n) if j != i) / (n - 1) for i in range(n)]
@@ -103,17 +79,10 @@ def on_the_new_as_well(network, pictures, masks, new):
 
 
 ANSWERS = {
-    "sample": [
-        lambda mean, scale, drawn: torch.addcmul(mean, drawn, scale),
-        in_loops,
-    ],
-    "task_entropy": [
-        lambda loss: Normal(torch.zeros_like(loss), (loss / 2).exp()).entropy(),
-        noise_experiments.task_entropy,
-    ],
-    "spared": [pair_by_pair, lambda scale, mask: detectors.auroc(scale[None], mask[None])[0]],
+    "sample": [lambda mean, scale, drawn: torch.addcmul(mean, drawn, scale)],
+    "task_entropy": [lambda loss: Normal(torch.zeros_like(loss), (loss / 2).exp()).entropy()],
+    "spared": [lambda scale, mask: detectors.auroc(scale[None], mask[None])[0]],
     "on_dead": [
-        entry_by_entry,
         lambda scale, x: ((scale**2) * (x.std(0, keepdim=True) < 0.02)).sum() / (scale**2).sum(),
     ],
     "mean_lead": [interval, lambda scores: list(interval(scores)), with_the_tables_quantile],

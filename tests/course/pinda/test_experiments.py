@@ -67,13 +67,3 @@ def test_each_network_finds_what_it_was_trained_with_better_than_the_other_and_n
         experiments.supervised_maps(data.load("digits", limit=8), test)
     with pytest.raises(ValueError, match="target is 'edge', but must be one of object, outline"):
         experiments.supervised_maps(train, test, "edge")
-
-
-def test_task_entropy_is_the_integral_of_minus_p_log_p():
-    for loss in (0.0, 0.7, 3.0):
-        sd = torch.tensor(loss, dtype=torch.float64).div(2).exp()  # variance 1/γ = e^ℓ
-        at = torch.linspace(-12, 12, 200_001, dtype=torch.float64) * sd
-        p = torch.exp(-(at**2) / (2 * sd**2)) / (sd * (2 * torch.pi) ** 0.5)
-        integral = torch.trapezoid(torch.special.entr(p), at)
-        found = experiments.task_entropy(torch.tensor(loss, dtype=torch.float64))
-        assert found.item() == pytest.approx(integral.item(), rel=1e-9)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 
 from clutils import figures
@@ -36,11 +35,6 @@ def test_collapse_labels_its_axis_over_a_few_numbers_and_over_ten_decades():
         figures.png(ax)
         low, high = ax.get_ylim()
         assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
-
-
-def test_a_curve_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="same first dimension"):
-        curves([0, 1, 2, 3], {"short": torch.zeros(3)}, "x", "y")
 
 
 # ---- what the maps find --------------------------------------------------------------------------------
@@ -82,18 +76,6 @@ def test_curves_are_the_numbers_given():
     x, y = line(ax, "one")
     assert x.tolist() == [0.1, 1.0, 10.0] and y.tolist() == [1.0, 2.0, 3.0]
     assert ax.get_xscale() == "log" and "one: from 1.00 to 3.00" in figures.alt(ax)
-
-
-def test_each_of_them_draws_on_the_axes_it_is_given():
-    t = torch.linspace(-1, 1, 5)
-    figure, axes = figures.new(9, 5, 1, 2)
-    calls = [
-        lambda ax: pinda.collapse({"run": [history([0.2, 0.1])]}, ax=ax),
-        lambda ax: curves(t, {"one": t**2}, "x", "y", ax=ax),
-    ]
-    for ax, call in zip(axes.flat, calls, strict=True):
-        assert call(ax) is ax
-    assert inside(figure)
 
 
 def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
