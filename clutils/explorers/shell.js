@@ -250,7 +250,7 @@ export function explore(model, el, page, compare = null) {
     if (!app.waiting) app.waiting = requestAnimationFrame(() => { app.waiting = 0; app.draw(); });
   };
   app.draw = () => {
-    const began = performance.now(), said = page.draw(app);
+    const said = page.draw(app);
     if (said !== app.said) app.sentence.textContent = app.said = said;
     model.save(app.link());
     app.linked?.();
