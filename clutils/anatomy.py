@@ -37,11 +37,11 @@ def forces(
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
-    s_plus, s_minus, *masks = similarities.tables(positives, negatives, positive_mask, negative_mask)
-    loss.checked(s_plus, s_minus, *masks)  # before they are copied: one table for both is seen here alone
+    pairs = similarities.as_pairs(positives, negatives, positive_mask, negative_mask)
+    loss.checked(pairs)  # before they are copied: one table for both is seen here alone
     with torch.inference_mode(False), torch.enable_grad():
-        s_plus, s_minus = (table.detach().clone().requires_grad_() for table in (s_plus, s_minus))
-        values = loss.per_anchor(s_plus, s_minus, *masks, **options)
+        s_plus, s_minus = (t.detach().clone().requires_grad_() for t in (pairs.positives, pairs.negatives))
+        values = loss.per_anchor(replace(pairs, positives=s_plus, negatives=s_minus), **options)
         # one anchor's loss depends on its own row alone (what joins them, MACL's alignment, is detached),
         # so the sum's gradient is each anchor's own
         pull, push = torch.autograd.grad(values.sum(), (s_plus, s_minus))

@@ -16,7 +16,6 @@ from torch import Tensor
 
 COMPARISONS = ("both views", "other view", "one way")  # whom `two_views` compares
 
-CHUNK = 2**18  # numbers of gathered keys at a time
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
 USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
 
@@ -40,21 +39,13 @@ class Pairs:
         return replace(self, negatives=torch.cat([self.negatives, negatives], dim=1))
 
 
-def tables(
-    positives: Tensor | Pairs,
-    negatives: Tensor | None,
-    positive_mask: Tensor | None = None,
-    negative_mask: Tensor | None = None,
-) -> tuple[Any, Any, Tensor | None, Tensor | None]:
-    """Tables and masks of Pairs, or as they were given one by one.
-
-    Raises ValueError where both came.
-    """
+def as_pairs(positives: Any, negatives: Any = None, *masks: Tensor | None) -> Pairs:
+    """Pairs as they are, or of tables and masks that were given one by one; ValueError where both came."""
     if not isinstance(positives, Pairs):
-        return positives, negatives, positive_mask, negative_mask
-    if any(given is not None for given in (negatives, positive_mask, negative_mask)):
+        return Pairs(positives, negatives, *masks)
+    if any(given is not None for given in (negatives, *masks)):
         raise ValueError("positives is a Pairs, which has its negatives and masks: give it alone")
-    return positives.positives, positives.negatives, positives.positive_mask, positives.negative_mask
+    return positives
 
 
 def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
@@ -76,7 +67,8 @@ def normalise_views(
     views = [widen(view) for view in views]
     if check and not torch.compiler.is_compiling():
         lengths = [torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
-        if usual(torch.cat(lengths)):
+        shortest, longest = torch.cat(lengths).detach().aminmax()  # NaN where there is one
+        if holds((shortest > USUAL[0]) & (longest < USUAL[1])):
             return [view / length for view, length in zip(views, lengths, strict=True)]
     if check:
         check_rows(views, names, who)
@@ -84,20 +76,7 @@ def normalise_views(
     return [view / torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
 
 
-def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """True where all vectors of these lengths are sound, and below `most`; a GPU waits once."""
-    try:
-        shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
-    except RuntimeError as error:
-        if not length.is_meta and not torch._C._are_functorch_transforms_active():
-            raise
-        where = "on the meta device" if length.is_meta else "under torch.vmap"
-        left_out = "a loss with check_inputs=False leaves the checks out"
-        raise ValueError(f"no values can be checked {where}: {left_out}") from error
-    return bool(USUAL[0] < shortest and longest < most)
-
-
-def holds(condition: Tensor, otherwise: str) -> bool:
+def holds(condition: Tensor, otherwise: str = "") -> bool:
     """True where a 0-d condition is true, where Python may ask for it: on a GPU that waits.
 
     While `torch.compile` traces it is True, and the compiled code raises RuntimeError, with the words of
@@ -106,7 +85,14 @@ def holds(condition: Tensor, otherwise: str) -> bool:
     if torch.compiler.is_compiling():
         torch._assert_async(condition, otherwise)
         return True
-    return bool(condition)
+    try:
+        return bool(condition)
+    except RuntimeError as error:
+        if not condition.is_meta and not torch._C._are_functorch_transforms_active():
+            raise
+        where = "on the meta device" if condition.is_meta else "under torch.vmap"
+        left_out = "a loss with check_inputs=False leaves the checks out"
+        raise ValueError(f"no values can be checked {where}: {left_out}") from error
 
 
 def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: float = math.inf) -> None:
@@ -114,10 +100,6 @@ def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: fl
 
     Of views of these names.
     """
-    if not torch.compiler.is_compiling():  # lengths are quicker to look at than the largest entries
-        lengths = torch.cat([torch.linalg.vector_norm(z.detach(), dim=1) for z in views])
-        if usual(lengths, min(most, USUAL[1])):
-            return
     for z, name in zip(views, names, strict=True):
         largest = z.detach().abs().amax(dim=1)
         sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
@@ -200,8 +182,6 @@ class Batch:
     @property
     def anchors(self) -> tuple[Tensor, Tensor]:
         """View 1 and view 2 of the images whose anchors are asked for: (b, D) each."""
-        if self.start == 0 and self.stop is None:
-            return self.first, self.second
         return self.first[self.start : self.stop], self.second[self.start : self.stop]
 
     @property
@@ -286,10 +266,7 @@ def among(keys: Tensor, i: Tensor, j: Tensor) -> Tensor:
     """Similarity of rows i to rows j of some keys: (N, D), (A, k), (A, k) -> (A, k)."""
     if len(keys) ** 2 <= i.numel() * keys.shape[1]:
         return (keys @ keys.T)[i, j]
-    # k vectors for each of all anchors at once would not fit beside a large queue
-    anchors = max(1, CHUNK // max(1, i.shape[1] * keys.shape[1]))
-    parts = zip(i.split(anchors), j.split(anchors), strict=True)
-    return torch.cat([(F.embedding(a, keys) * F.embedding(b, keys)).sum(dim=-1) for a, b in parts])
+    return (F.embedding(i, keys) * F.embedding(j, keys)).sum(dim=-1)
 
 
 def count(batch: int, comparison: str = "both views", queue: int | None = None) -> int:
