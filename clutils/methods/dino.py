@@ -1,14 +1,12 @@
 """DINO: each view predicts what a momentum encoder says of the other, over prototypes that it centres."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from clutils import losses
 from clutils.methods.base import MOMENTUM, SIMILARITIES, Given, LossAndViews
-from clutils.methods.momentum import Followed, follow
+from clutils.methods.momentum import Followed
 from clutils.settings import setting
 
 
@@ -50,6 +48,7 @@ class DINO(Followed):
     usual_share = 0.5
     needs = SIMILARITIES
     after_step_only = ("centre",)
+    followed = (*Followed.followed, "vectors")
     prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
     momentum: float = setting(MOMENTUM, default=0.99)
     target_temperature: float = setting(
@@ -64,10 +63,6 @@ class DINO(Followed):
         self.vectors = nn.Linear(self.out, self.prototypes, bias=False)
         self.register_buffer("centre", torch.zeros(self.prototypes))
         self.start_target()
-
-    def start_target(self) -> None:
-        super().start_target()
-        self.target_vectors = copy.deepcopy(self.vectors).requires_grad_(False)
 
     def objective(self, given: Given) -> LossAndViews:
         """The history gets `prototypes_used` and `prototypes_of_an_image`."""
@@ -96,7 +91,6 @@ class DINO(Followed):
     def after_step(self) -> None:
         """The target follows, prototypes and all, and the centre moves towards what it saw."""
         super().after_step()
-        follow((self.target_vectors,), (self.vectors,), self.momentum)
         assert self.seen is not None  # `forward` came before
         self.centre.lerp_(self.seen, 1 - self.centre_momentum)
         self.seen = None
