@@ -62,13 +62,11 @@ def contrast(
     Raises ValueError when an anchor has more than one positive.
     """
     if isinstance(positives, Pairs):
-        given = (negatives, temperature)
-        temperature = next((one for one in given if one is not None), None)
-        if None not in given:
+        if negatives is not None and temperature is not None:
             raise ValueError(
                 "contrast: positives is a Pairs, which has its negatives: give (pairs, temperature)"
             )
-        pairs = _one_positive(positives)
+        pairs, temperature = _one_positive(positives), temperature if negatives is None else negatives
     else:
         pairs = Pairs(positives[:, None] if positives.ndim == 1 else positives, cast(Tensor, negatives))
     if temperature is None or not isinstance(pairs.negatives, Tensor):
@@ -152,11 +150,9 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     if z1.shape != z2.shape or labels.shape != z1.shape[:1] or len(z1) < 2:
         shapes = f"z1 {tuple(z1.shape)}, z2 {tuple(z2.shape)}, labels {tuple(labels.shape)}"
         raise ValueError(f"{who}: {shapes}, but must be (B, D), (B, D), (B,), of two images or more")
-    z = similarities.normalise(torch.cat([z1, z2]))
-    picture, y = torch.arange(len(z1), device=z.device).repeat(2), similarities.own_classes(labels).repeat(2)
-    other = picture[:, None] != picture[None, :]
-    weights = torch.softmax((z @ z.T / temperature).masked_fill(~other, -torch.inf), dim=1)
-    return (weights * (y[:, None] == y[None, :])).sum(dim=1)
+    views = similarities.normalise_views([z1, z2], ["z1", "z2"], who)
+    shares = hardness_weights(similarities.two_views(*views).negatives, temperature)
+    return (shares * similarities.false_negatives(labels)).sum(dim=1)
 
 
 def push_on_hardest(negatives: Tensor, push: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ LOSSES = (
         "clutils/similarities.py",
         "return Pairs(positives, z1 @ self.queue.detach().T)",
         "return Pairs(positives, z1 @ self.queue.T)",
-        "tests/test_similarities.py::test_a_queue_gets_no_gradient",
+        "tests/losses/test_every_loss.py::test_a_queue_gets_no_gradient",
     ),
     Fault(
         "a gradient through MACL's temperature",

@@ -419,15 +419,13 @@ class Loss(nn.Module, metaclass=Declared):
 
     def checked(self, pairs: Pairs) -> Pairs:
         """The same pairs, widened to float32, or a ValueError that quotes what came in."""
-        name, positives, negatives = self.name, pairs.positives, pairs.negatives
+        name = self.name
         self.only_similarities()
-        tables = (("positives", positives, pairs.positive_mask), ("negatives", negatives, pairs.negative_mask))
+        positives, negatives, *masks = vars(pairs).values()
+        tables = tuple(zip(("positives", "negatives"), (positives, negatives), masks, strict=True))
         given = {a: t for a, t, _ in tables} | {f"the mask of {a}": m for a, _, m in tables if m is not None}
         one_device(name, **given)
-        if positives is negatives and positives.shape[1:] != (1,) and None in (
-            pairs.positive_mask,
-            pairs.negative_mask,
-        ):
+        if positives is negatives and positives.shape[1:] != (1,) and None in masks:
             raise ValueError(
                 f"{name}: positives and negatives are one table {tuple(positives.shape)} without a mask for "
                 f"each: hand over the pairs, loss.per_anchor(pairs) or anatomy.forces(loss, pairs)"
@@ -462,7 +460,7 @@ class Loss(nn.Module, metaclass=Declared):
                     f"but a cosine similarity lies between -1 and 1"
                 )
             widened.append(table.to(dtype))
-        return Pairs(*widened, pairs.positive_mask, pairs.negative_mask)
+        return Pairs(*widened, *masks)
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:
