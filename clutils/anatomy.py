@@ -7,7 +7,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,14 +61,11 @@ def contrast(
 
     Raises ValueError when an anchor has more than one positive.
     """
-    if isinstance(positives, Pairs):
-        if negatives is not None and temperature is not None:
-            raise ValueError(
-                "contrast: positives is a Pairs, which has its negatives: give (pairs, temperature)"
-            )
-        pairs, temperature = _one_positive(positives), temperature if negatives is None else negatives
-    else:
-        pairs = Pairs(positives[:, None] if positives.ndim == 1 else positives, cast(Tensor, negatives))
+    if isinstance(positives, Pairs) and temperature is None:  # (pairs, temperature)
+        negatives, temperature = None, negatives
+    elif not isinstance(positives, Pairs) and positives.ndim == 1:
+        positives = positives[:, None]
+    pairs = _one_positive(similarities.as_pairs(positives, negatives))
     if temperature is None or not isinstance(pairs.negatives, Tensor):
         raise ValueError("contrast: needs positives, negatives and a temperature, or pairs and a temperature")
     column, negatives = pairs.positives, pairs.negatives

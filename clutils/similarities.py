@@ -240,10 +240,14 @@ class Batch:
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
-        if self.queue is not None:
-            return among(self.queue.detach(), i, j)
-        keys, own = torch.cat([self.first, self.second]), self.own
-        return among(keys, *(owners(columns, len(self.first), own) for columns in (i, j)))
+        if self.queue is None:
+            keys, own = torch.cat([self.first, self.second]), self.own
+            i, j = (owners(columns, len(self.first), own) for columns in (i, j))
+        else:
+            keys = self.queue.detach()
+        if len(keys) ** 2 <= i.numel() * keys.shape[1]:
+            return (keys @ keys.T)[i, j]
+        return (F.embedding(i, keys) * F.embedding(j, keys)).sum(dim=-1)
 
 
 def without_own(table: Tensor, images: int, views: int = 1, start: int = 0) -> Tensor:
@@ -260,13 +264,6 @@ def without_own(table: Tensor, images: int, views: int = 1, start: int = 0) -> T
     if images * views == table.shape[1]:
         return others
     return torch.cat([table[:, :before], others, table[:, behind:]], dim=1)
-
-
-def among(keys: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """Similarity of rows i to rows j of some keys: (N, D), (A, k), (A, k) -> (A, k)."""
-    if len(keys) ** 2 <= i.numel() * keys.shape[1]:
-        return (keys @ keys.T)[i, j]
-    return (F.embedding(i, keys) * F.embedding(j, keys)).sum(dim=-1)
 
 
 def count(batch: int, comparison: str = "both views", queue: int | None = None) -> int:

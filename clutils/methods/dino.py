@@ -5,12 +5,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from clutils import losses
-from clutils.methods.base import MOMENTUM, SIMILARITIES, Given, LossAndViews
+from clutils.methods.base import MOMENTUM, Given, LossAndViews
 from clutils.methods.momentum import Followed
+from clutils.methods.swav import Prototyped
 from clutils.settings import setting
 
 
-class DINO(Followed):
+class DINO(Prototyped, Followed):
     r"""Self-distillation with no labels.
 
     $$\ell = \tfrac12\,[H(q_2, p_1) + H(q_1, p_2)], \qquad H(q, p) = -\sum_k q_k\log p_k, \qquad
@@ -46,10 +47,8 @@ class DINO(Followed):
     paper, year, equation = "DINO (Caron et al.)", 2021, "algorithm 1"
     usual_loss = losses.Decoupled(temperature=0.1)
     usual_share = 0.5
-    needs = SIMILARITIES
     after_step_only = ("centre",)
     followed = (*Followed.followed, "vectors")
-    prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
     momentum: float = setting(MOMENTUM, default=0.99)
     target_temperature: float = setting(
         0.003, 1e3, "τ'", dial=(0.01, 1, "log"), default=0.04, about="temperature of the target's answers"
@@ -78,14 +77,7 @@ class DINO(Followed):
                 "prototypes_used": torch.special.entr(answers.mean(dim=0)).sum().exp(),
                 "prototypes_of_an_image": torch.special.entr(answers).sum(dim=1).mean().exp(),
             }
-        q = answers.chunk(2)
-        loss = (self.distilled(scores[0], q[1]) + self.distilled(scores[1], q[0])) / 2
-        z1, z2 = z.chunk(2)
-        return loss, z1, z2
-
-    def distilled(self, scores: Tensor, answers: Tensor) -> Tensor:
-        """H of one view's scores (B, K) and the other's answers, the mean over the batch."""
-        return self.loss.per_anchor((answers * scores).sum(dim=1, keepdim=True), scores).mean()
+        return self.swapped(scores, answers.chunk(2)), *z.chunk(2)
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -94,7 +86,3 @@ class DINO(Followed):
         assert self.seen is not None  # `forward` came before
         self.centre.lerp_(self.seen, 1 - self.centre_momentum)
         self.seen = None
-
-    def negatives(self, batch_size: int) -> int:
-        """All prototypes."""
-        return self.prototypes
