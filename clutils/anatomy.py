@@ -147,8 +147,8 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     if z1.shape != z2.shape or labels.shape != z1.shape[:1] or len(z1) < 2:
         shapes = f"z1 {tuple(z1.shape)}, z2 {tuple(z2.shape)}, labels {tuple(labels.shape)}"
         raise ValueError(f"{who}: {shapes}, but must be (B, D), (B, D), (B,), of two images or more")
-    views = similarities.normalise_views([z1, z2], ["z1", "z2"], who)
-    shares = hardness_weights(similarities.two_views(*views).negatives, temperature)
+    first, second = similarities.normalise_views([z1, z2], ["z1", "z2"], who)
+    shares = hardness_weights(similarities.two_views(first, second).negatives, temperature)
     return (shares * similarities.false_negatives(labels)).sum(dim=1)
 
 

@@ -55,6 +55,7 @@ class DINO(Prototyped, Followed):
     )
     centre_momentum: float = setting(MOMENTUM, default=0.9, about="momentum of the centre")
     centre: Tensor
+    target_vectors: nn.Linear
     seen: Tensor | None = None  # (K,), the target's mean scores of a step that is under way
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
@@ -77,7 +78,8 @@ class DINO(Prototyped, Followed):
                 "prototypes_used": torch.special.entr(answers.mean(dim=0)).sum().exp(),
                 "prototypes_of_an_image": torch.special.entr(answers).sum(dim=1).mean().exp(),
             }
-        return self.swapped(scores, answers.chunk(2)), *z.chunk(2)
+        z1, z2 = z.chunk(2)
+        return self.swapped(scores, answers.chunk(2)), z1, z2
 
     @torch.no_grad()
     def after_step(self) -> None:

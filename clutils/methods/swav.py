@@ -71,7 +71,8 @@ class SwAV(Prototyped):
         z = normalize(self.head(self.features_of(torch.cat(given.views()))), dim=1)
         scores = (z @ normalize(self.vectors, dim=1).T).chunk(2)  # (B, prototypes) each
         codes = [sinkhorn(each.detach(), self.sharpness, self.rounds) for each in scores]
-        return self.swapped(scores, codes), *z.chunk(2)
+        z1, z2 = z.chunk(2)
+        return self.swapped(scores, codes), z1, z2
 
 
 def sinkhorn(scores: Tensor, sharpness: float, rounds: int) -> Tensor:
