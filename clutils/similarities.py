@@ -67,8 +67,7 @@ def normalise_views(
     views = [widen(view) for view in views]
     if check and not torch.compiler.is_compiling():
         lengths = [torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
-        shortest, longest = torch.cat(lengths).detach().aminmax()  # NaN where there is one
-        if holds((shortest > USUAL[0]) & (longest < USUAL[1])):
+        if usual(torch.cat(lengths)):
             return [view / length for view, length in zip(views, lengths, strict=True)]
     if check:
         check_rows(views, names, who)
@@ -76,7 +75,20 @@ def normalise_views(
     return [view / torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
 
 
-def holds(condition: Tensor, otherwise: str = "") -> bool:
+def usual(length: Tensor, most: float = USUAL[1]) -> bool:
+    """True where all vectors of these lengths are sound, and below `most`; a GPU waits once."""
+    try:
+        shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+    except RuntimeError as error:
+        if not length.is_meta and not torch._C._are_functorch_transforms_active():
+            raise
+        where = "on the meta device" if length.is_meta else "under torch.vmap"
+        left_out = "a loss with check_inputs=False leaves the checks out"
+        raise ValueError(f"no values can be checked {where}: {left_out}") from error
+    return bool(USUAL[0] < shortest and longest < most)
+
+
+def holds(condition: Tensor, otherwise: str) -> bool:
     """True where a 0-d condition is true, where Python may ask for it: on a GPU that waits.
 
     While `torch.compile` traces it is True, and the compiled code raises RuntimeError, with the words of
@@ -85,14 +97,7 @@ def holds(condition: Tensor, otherwise: str = "") -> bool:
     if torch.compiler.is_compiling():
         torch._assert_async(condition, otherwise)
         return True
-    try:
-        return bool(condition)
-    except RuntimeError as error:
-        if not condition.is_meta and not torch._C._are_functorch_transforms_active():
-            raise
-        where = "on the meta device" if condition.is_meta else "under torch.vmap"
-        left_out = "a loss with check_inputs=False leaves the checks out"
-        raise ValueError(f"no values can be checked {where}: {left_out}") from error
+    return bool(condition)
 
 
 def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: float = math.inf) -> None:
@@ -100,6 +105,10 @@ def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: fl
 
     Of views of these names.
     """
+    if not torch.compiler.is_compiling():  # lengths are quicker to look at than the largest entries
+        lengths = torch.cat([torch.linalg.vector_norm(z.detach(), dim=1) for z in views])
+        if usual(lengths, min(most, USUAL[1])):
+            return
     for z, name in zip(views, names, strict=True):
         largest = z.detach().abs().amax(dim=1)
         sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
@@ -182,6 +191,8 @@ class Batch:
     @property
     def anchors(self) -> tuple[Tensor, Tensor]:
         """View 1 and view 2 of the images whose anchors are asked for: (b, D) each."""
+        if self.start == 0 and self.stop is None:
+            return self.first, self.second
         return self.first[self.start : self.stop], self.second[self.start : self.stop]
 
     @property
