@@ -188,12 +188,14 @@ class Loss(nn.Module, metaclass=Declared):
         batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
-        self.samples = index
-        try:
-            with full_precision(z1.device):
+        with full_precision(z1.device):
+            if index is None:
                 return self.mean_over_anchors(batch)
-        finally:
-            self.samples = None
+            self.samples = index
+            try:
+                return self.mean_over_anchors(batch)
+            finally:
+                self.samples = None
 
     def mean_over_anchors(self, batch: Batch) -> Tensor:
         """Mean of `formula` over a batch's anchors; of a large table, some images' anchors at a time.
@@ -288,6 +290,8 @@ class Loss(nn.Module, metaclass=Declared):
         self._check_arguments(given)
         self._check_shapes(z1, {"z2": z2, **given})
         first, second = self.prepare(z1, z2)
+        if not given:
+            return Batch(first, second, drawn=self.draw(2 * len(z1), first))
         if "queue" in given:
             (given["queue"],) = self.prepare(given["queue"], names=("queue",))
         if "extra_views" in given:
@@ -370,6 +374,8 @@ class Loss(nn.Module, metaclass=Declared):
     # ---- checks ----------------------------------------------------------------------------------------
 
     def _check_arguments(self, given: Mapping[str, Tensor]) -> None:
+        if not given:
+            return
         for argument in sorted(given.keys() - self.accepts):
             known = ", ".join(sorted(self.accepts)) or "nothing"
             raise ValueError(
