@@ -7,7 +7,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,11 +37,11 @@ def forces(
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(f"forces: loss is {loss!r}, but must be one that is made, as losses.NTXent(0.1)")
-    s_plus, s_minus, *masks = similarities.tables(positives, negatives, positive_mask, negative_mask)
-    loss.checked(s_plus, s_minus, *masks)  # before they are copied: one table for both is seen here alone
+    pairs = similarities.as_pairs(positives, negatives, positive_mask, negative_mask)
+    loss.checked(pairs)  # before they are copied: one table for both is seen here alone
     with torch.inference_mode(False), torch.enable_grad():
-        s_plus, s_minus = (table.detach().clone().requires_grad_() for table in (s_plus, s_minus))
-        values = loss.per_anchor(s_plus, s_minus, *masks, **options)
+        s_plus, s_minus = (t.detach().clone().requires_grad_() for t in (pairs.positives, pairs.negatives))
+        values = loss.per_anchor(replace(pairs, positives=s_plus, negatives=s_minus), **options)
         # one anchor's loss depends on its own row alone (what joins them, MACL's alignment, is detached),
         # so the sum's gradient is each anchor's own
         pull, push = torch.autograd.grad(values.sum(), (s_plus, s_minus))
@@ -61,16 +61,11 @@ def contrast(
 
     Raises ValueError when an anchor has more than one positive.
     """
-    if isinstance(positives, Pairs):
-        given = (negatives, temperature)
-        temperature = next((one for one in given if one is not None), None)
-        if None not in given:
-            raise ValueError(
-                "contrast: positives is a Pairs, which has its negatives: give (pairs, temperature)"
-            )
-        pairs = _one_positive(positives)
-    else:
-        pairs = Pairs(positives[:, None] if positives.ndim == 1 else positives, cast(Tensor, negatives))
+    if isinstance(positives, Pairs) and temperature is None:  # (pairs, temperature)
+        negatives, temperature = None, negatives
+    elif not isinstance(positives, Pairs) and positives.ndim == 1:
+        positives = positives[:, None]
+    pairs = _one_positive(similarities.as_pairs(positives, negatives))
     if temperature is None or not isinstance(pairs.negatives, Tensor):
         raise ValueError("contrast: needs positives, negatives and a temperature, or pairs and a temperature")
     column, negatives = pairs.positives, pairs.negatives
@@ -152,11 +147,9 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     if z1.shape != z2.shape or labels.shape != z1.shape[:1] or len(z1) < 2:
         shapes = f"z1 {tuple(z1.shape)}, z2 {tuple(z2.shape)}, labels {tuple(labels.shape)}"
         raise ValueError(f"{who}: {shapes}, but must be (B, D), (B, D), (B,), of two images or more")
-    z = similarities.normalise(torch.cat([z1, z2]))
-    picture, y = torch.arange(len(z1), device=z.device).repeat(2), similarities.own_classes(labels).repeat(2)
-    other = picture[:, None] != picture[None, :]
-    weights = torch.softmax((z @ z.T / temperature).masked_fill(~other, -torch.inf), dim=1)
-    return (weights * (y[:, None] == y[None, :])).sum(dim=1)
+    first, second = similarities.normalise_views([z1, z2], ["z1", "z2"], who)
+    shares = hardness_weights(similarities.two_views(first, second).negatives, temperature)
+    return (shares * similarities.false_negatives(labels)).sum(dim=1)
 
 
 def push_on_hardest(negatives: Tensor, push: Tensor) -> Tensor:

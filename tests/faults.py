@@ -86,7 +86,7 @@ FAULTS = (
         "clutils/similarities.py",
         "return Pairs(positives, z1 @ self.queue.detach().T)",
         "return Pairs(positives, z1 @ self.queue.T)",
-        "tests/test_similarities.py::test_a_queue_gets_no_gradient",
+        "tests/losses/test_every_loss.py::test_a_queue_gets_no_gradient",
     ),
     Fault(
         "a gradient through MACL's temperature",
@@ -173,7 +173,8 @@ FAULTS = (
         "clutils/methods/byol.py",
         "t1, t2 = (self.target(view) for view in both)",
         "self.after_step(); t1, t2 = (self.target(view) for view in both)",
-        "tests/methods/test_byol.py::test_the_loss_is_both_predictions_distance_from_the_other_views_target",
+        "tests/methods/test_every_method.py"
+        "::test_a_step_is_its_papers_equation_on_what_the_networks_make_of_the_views",
     ),
     Fault(
         "keys that enter the queue before the loss",
@@ -195,7 +196,8 @@ FAULTS = (
         "clutils/methods/byol.py",
         "t1, t2 = (self.target(view) for view in both)",
         "t1, t2 = (self.head(self.features_of(view)) for view in both)",
-        "tests/methods/test_byol.py::test_the_loss_is_both_predictions_distance_from_the_other_views_target",
+        "tests/methods/test_every_method.py"
+        "::test_a_step_is_its_papers_equation_on_what_the_networks_make_of_the_views",
     ),
     Fault(
         "PiNDA's noise not added",

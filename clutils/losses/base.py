@@ -189,9 +189,13 @@ class Loss(nn.Module, metaclass=Declared):
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with full_precision(z1.device):
-            if index is not None:
-                return self.of_samples(index, batch)
-            return self.mean_over_anchors(batch)
+            if index is None:
+                return self.mean_over_anchors(batch)
+            self.samples = index
+            try:
+                return self.mean_over_anchors(batch)
+            finally:
+                self.samples = None
 
     def mean_over_anchors(self, batch: Batch) -> Tensor:
         """Mean of `formula` over a batch's anchors; of a large table, some images' anchors at a time.
@@ -224,7 +228,7 @@ class Loss(nn.Module, metaclass=Declared):
     def images_at_a_time(self, batch: Batch) -> int:
         """How many images' anchors are computed at once: all, or as `block_size` or the memory asks."""
         images, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
-        if self.level == "batch":
+        if self.level == "batch" or self.samples is not None:
             return images
         views = 1 if queue is not None or self.comparison == "one way" else 2
         columns = similarities.count(images, self.comparison, queue)
@@ -232,14 +236,6 @@ class Loss(nn.Module, metaclass=Declared):
         if self.block_size is None and views * images * columns <= whole:
             return images
         return max(1, (self.block_size or part // columns) // views)
-
-    def of_samples(self, index: Tensor, batch: Batch) -> Tensor:
-        """`forward` of a loss that keeps a state per sample: `self.samples` are theirs meanwhile."""
-        self.samples = index
-        try:
-            return self.evaluate(self.pair_up(batch)).mean()
-        finally:
-            self.samples = None
 
     def per_anchor(
         self,
@@ -258,7 +254,7 @@ class Loss(nn.Module, metaclass=Declared):
         not "similarity".
         """
         self.check_hyperparameters()
-        pairs = self.checked(*similarities.tables(positives, negatives, positive_mask, negative_mask))
+        pairs = self.checked(similarities.as_pairs(positives, negatives, positive_mask, negative_mask))
         with full_precision(pairs.positives.device):
             return self.evaluate(pairs, **known)
 
@@ -427,16 +423,15 @@ class Loss(nn.Module, metaclass=Declared):
                 f"works on {self.input_note}. Call it with two views: loss(z1, z2)"
             )
 
-    def checked(
-        self, positives: Tensor, negatives: Tensor, positive_mask: Tensor | None, negative_mask: Tensor | None
-    ) -> Pairs:
-        """The two tables as Pairs, widened to float32, or a ValueError that quotes what came in."""
+    def checked(self, pairs: Pairs) -> Pairs:
+        """The same pairs, widened to float32, or a ValueError that quotes what came in."""
         name = self.name
         self.only_similarities()
-        tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
+        positives, negatives, *masks = vars(pairs).values()
+        tables = tuple(zip(("positives", "negatives"), (positives, negatives), masks, strict=True))
         given = {a: t for a, t, _ in tables} | {f"the mask of {a}": m for a, _, m in tables if m is not None}
         one_device(name, **given)
-        if positives is negatives and positives.shape[1:] != (1,) and None in (positive_mask, negative_mask):
+        if positives is negatives and positives.shape[1:] != (1,) and None in masks:
             raise ValueError(
                 f"{name}: positives and negatives are one table {tuple(positives.shape)} without a mask for "
                 f"each: hand over the pairs, loss.per_anchor(pairs) or anatomy.forces(loss, pairs)"
@@ -471,7 +466,7 @@ class Loss(nn.Module, metaclass=Declared):
                     f"but a cosine similarity lies between -1 and 1"
                 )
             widened.append(table.to(dtype))
-        return Pairs(widened[0], widened[1], positive_mask, negative_mask)
+        return Pairs(*widened, *masks)
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:

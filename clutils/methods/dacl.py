@@ -5,6 +5,7 @@ from torch import Tensor
 
 from clutils.methods.base import Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
+from clutils.views.checks import drawn
 
 
 class DACL(Method):
@@ -39,10 +40,9 @@ class DACL(Method):
 
     def mix(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """x (B, ...) with a share, drawn from U(0, `mixed`), of another row in each."""
-        generator = drawing_on(x.device, generator)
-        drawn = torch.rand((2, len(x)), generator=generator, device=generator.device).to(x.device)
+        which, share = drawn((2, len(x)), x, drawing_on(x.device, generator))
         own = torch.arange(len(x), device=x.device)
         # 1 to B - 1 places on: any row but the own
-        other = x[(own + 1 + (drawn[0] * (len(x) - 1)).long().clamp(max=max(len(x) - 2, 0))) % len(x)]
-        share = (self.mixed * drawn[1]).to(x.dtype).view(-1, *[1] * (x.ndim - 1))
+        other = x[(own + 1 + (which * (len(x) - 1)).long().clamp(max=max(len(x) - 2, 0))) % len(x)]
+        share = (self.mixed * share).to(x.dtype).view(-1, *[1] * (x.ndim - 1))
         return x + share * (other - x)

@@ -1,18 +1,17 @@
 """DINO: each view predicts what a momentum encoder says of the other, over prototypes that it centres."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from clutils import losses
-from clutils.methods.base import MOMENTUM, SIMILARITIES, Given, LossAndViews
-from clutils.methods.momentum import Followed, follow
+from clutils.methods.base import MOMENTUM, Given, LossAndViews
+from clutils.methods.momentum import Followed
+from clutils.methods.swav import Prototyped
 from clutils.settings import setting
 
 
-class DINO(Followed):
+class DINO(Prototyped, Followed):
     r"""Self-distillation with no labels.
 
     $$\ell = \tfrac12\,[H(q_2, p_1) + H(q_1, p_2)], \qquad H(q, p) = -\sum_k q_k\log p_k, \qquad
@@ -48,15 +47,15 @@ class DINO(Followed):
     paper, year, equation = "DINO (Caron et al.)", 2021, "algorithm 1"
     usual_loss = losses.Decoupled(temperature=0.1)
     usual_share = 0.5
-    needs = SIMILARITIES
     after_step_only = ("centre",)
-    prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
+    followed = (*Followed.followed, "vectors")
     momentum: float = setting(MOMENTUM, default=0.99)
     target_temperature: float = setting(
         0.003, 1e3, "τ'", dial=(0.01, 1, "log"), default=0.04, about="temperature of the target's answers"
     )
     centre_momentum: float = setting(MOMENTUM, default=0.9, about="momentum of the centre")
     centre: Tensor
+    target_vectors: nn.Linear
     seen: Tensor | None = None  # (K,), the target's mean scores of a step that is under way
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
@@ -64,10 +63,6 @@ class DINO(Followed):
         self.vectors = nn.Linear(self.out, self.prototypes, bias=False)
         self.register_buffer("centre", torch.zeros(self.prototypes))
         self.start_target()
-
-    def start_target(self) -> None:
-        super().start_target()
-        self.target_vectors = copy.deepcopy(self.vectors).requires_grad_(False)
 
     def objective(self, given: Given) -> LossAndViews:
         """The history gets `prototypes_used` and `prototypes_of_an_image`."""
@@ -83,24 +78,13 @@ class DINO(Followed):
                 "prototypes_used": torch.special.entr(answers.mean(dim=0)).sum().exp(),
                 "prototypes_of_an_image": torch.special.entr(answers).sum(dim=1).mean().exp(),
             }
-        q = answers.chunk(2)
-        loss = (self.distilled(scores[0], q[1]) + self.distilled(scores[1], q[0])) / 2
         z1, z2 = z.chunk(2)
-        return loss, z1, z2
-
-    def distilled(self, scores: Tensor, answers: Tensor) -> Tensor:
-        """H of one view's scores (B, K) and the other's answers, the mean over the batch."""
-        return self.loss.per_anchor((answers * scores).sum(dim=1, keepdim=True), scores).mean()
+        return self.swapped(scores, answers.chunk(2)), z1, z2
 
     @torch.no_grad()
     def after_step(self) -> None:
         """The target follows, prototypes and all, and the centre moves towards what it saw."""
         super().after_step()
-        follow((self.target_vectors,), (self.vectors,), self.momentum)
         assert self.seen is not None  # `forward` came before
         self.centre.lerp_(self.seen, 1 - self.centre_momentum)
         self.seen = None
-
-    def negatives(self, batch_size: int) -> int:
-        """All prototypes."""
-        return self.prototypes

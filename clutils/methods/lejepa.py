@@ -39,9 +39,3 @@ class LeJEPA(SimCLR):
         super().build(encoder, loss)
         width = encoders.width(encoder)
         self.head = encoders.ProjectionHead(width, self.hidden or 4 * width, self.out, layers=3)
-
-    @classmethod
-    def example(cls) -> list[str]:
-        """With four views."""
-        views, *further = super().example()
-        return [views.replace("steps=2", "steps=2, extra_views=2"), *further]

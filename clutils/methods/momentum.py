@@ -13,15 +13,15 @@ from clutils.methods.base import Method
 class Followed(Method):
     """A method with a target: copies of encoder and head that follow after a step, without a gradient."""
 
+    followed: tuple[str, ...] = ("encoder", "head")  # each with its copy, `target_encoder` and so on
     momentum: float  # m: each method declares its own default
     target_encoder: nn.Module
     target_head: nn.Module
 
     def start_target(self) -> None:
         """Copies that start where encoder and head stand."""
-        self.target_encoder, self.target_head = (
-            copy.deepcopy(network).requires_grad_(False) for network in (self.encoder, self.head)
-        )
+        for name in self.followed:
+            setattr(self, f"target_{name}", copy.deepcopy(getattr(self, name)).requires_grad_(False))
 
     @torch.no_grad()
     def target(self, view: Tensor) -> Tensor:
@@ -30,7 +30,8 @@ class Followed(Method):
 
     def after_step(self) -> None:
         """The target follows."""
-        follow((self.target_encoder, self.target_head), (self.encoder, self.head), self.momentum)
+        targets, leaders = ([getattr(self, by + name) for name in self.followed] for by in ("target_", ""))
+        follow(targets, leaders, self.momentum)
 
 
 def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:

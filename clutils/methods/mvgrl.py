@@ -1,7 +1,7 @@
 """MVGRL: DGI across two views of the structure, the edges and a diffusion, an encoder for each."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,11 +33,6 @@ class TwoStructures(nn.Module):
         if self._last is None or self._last[0] != self.restart or not _equal(self._last[1], adjacency):
             self._last = self.restart, adjacency.clone(), unpacked(ppr(graphs, self.restart))[2]
         return torch.cat([graphs[..., : -graphs.shape[1]], self._last[2]], dim=-1)
-
-    def each_of_both(self, graphs: Tensor) -> list[Tensor]:
-        """(N, V, 1 + F + V) -> the nodes of both views, (N, V, features) each."""
-        both = (self.edges, graphs), (self.diffusion, self.diffused(graphs))
-        return [encoder.each_node(x) for encoder, x in both]  # type: ignore[operator]
 
     def forward(self, graphs: Tensor) -> Tensor:
         """(N, V, 1 + F + V) -> (N, features), or (nodes, features): the sum over both, as in the paper."""
@@ -75,9 +70,9 @@ class MVGRL(DGI):
     def objective(self, given: Given) -> LossAndViews:
         """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h of both views."""
         graphs = encoders.as_input(given.images)
-        nodes, encoder = unpacked(graphs)[0], self.encoder
-        both: Any = [
-            encoder.each_of_both(x)  # type: ignore[operator]
+        nodes, encoder = unpacked(graphs)[0], cast(Any, self.encoder)
+        both = [
+            (encoder.edges.each_node(x), encoder.diffusion.each_node(encoder.diffused(x)))
             for x in (graphs, shuffled(graphs, given.generator))
         ]
         summaries = [summarised(h, nodes) for h in both[0]]

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from clutils.methods.base import Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
+from clutils.views.checks import drawn
 
 
 class SimCL(Method):
@@ -28,8 +29,8 @@ class SimCL(Method):
 
     def objective(self, given: Given) -> LossAndViews:
         features = self.features_of(torch.cat(given.views()))
-        generator = drawing_on(features.device, given.generator)
-        drawn = torch.randn(features.shape, generator=generator, device=generator.device)
-        noisy = features + self.strength * F.normalize(drawn.to(features.device), dim=1)
+        place = drawing_on(features.device, given.generator)
+        noise = drawn(features.shape, features, place, draw=torch.randn)
+        noisy = features + self.strength * F.normalize(noise, dim=1)
         z1, z2 = self.head(noisy).chunk(2)
         return self.compare(z1, z2, given.index), z1, z2

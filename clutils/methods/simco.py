@@ -3,10 +3,10 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.methods.base import Given, LossAndViews, Method
+from clutils.methods.simclr import SimCLR
 
 
-class SimCo(Method):
+class SimCo(SimCLR):
     r"""Dual temperature in place of a queue.
 
     $$\ell = \tfrac12\,[\ell_{DT}(z_1, z_2) + \ell_{DT}(z_2, z_1)]$$
@@ -27,6 +27,8 @@ class SimCo(Method):
 
     paper, year, equation = "SimCo (Zhang et al.)", 2022, "L_DT"
     usual_loss = losses.DualTemperature()
+    takes_extra_views = False
+    views_apart = True
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)
@@ -34,7 +36,3 @@ class SimCo(Method):
         width = self.hidden or features
         layers = nn.Linear(features, width), nn.ReLU(inplace=True), nn.Linear(width, self.out)
         self.head = nn.Sequential(*layers)
-
-    def objective(self, given: Given) -> LossAndViews:
-        z1, z2 = (self.head(self.features_of(view)) for view in given.views())
-        return self.compare(z1, z2, given.index), z1, z2

@@ -1,6 +1,7 @@
 """SwAV: each view predicts the code of the other, its shares in prototypes that Sinkhorn-Knopp balances."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,26 @@ from clutils.methods.base import SIMILARITIES, Given, LossAndViews, Method
 from clutils.settings import setting
 
 
-class SwAV(Method):
+class Prototyped(Method):
+    """A method whose views answer with shares in prototypes, each by what the other's answer should be."""
+
+    needs = SIMILARITIES
+    prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
+
+    def swapped(self, scores: Sequence[Tensor], answers: Sequence[Tensor]) -> Tensor:
+        """Half the sum of both views' cross-entropies, each with the answers to the other view."""
+        return (self.distilled(scores[0], answers[1]) + self.distilled(scores[1], answers[0])) / 2
+
+    def distilled(self, scores: Tensor, answers: Tensor) -> Tensor:
+        """Cross-entropy of a view's scores (B, K) and answers (B, K), the mean over the batch."""
+        return self.loss.per_anchor((answers * scores).sum(dim=1, keepdim=True), scores).mean()
+
+    def negatives(self, batch_size: int) -> int:
+        """All prototypes."""
+        return self.prototypes
+
+
+class SwAV(Prototyped):
     r"""Swapping assignments between views.
 
     $$\ell = \tfrac12\,[\ell(z_1, q_2) + \ell(z_2, q_1)], \qquad
@@ -38,8 +58,6 @@ class SwAV(Method):
 
     paper, year, equation = "SwAV (Caron et al.)", 2020, "section 3.1"
     usual_loss = losses.Decoupled(temperature=0.3)
-    needs = SIMILARITIES
-    prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
     sharpness: float = setting(
         0.003, 1e3, "ε", dial=(0.01, 1, "log"), default=0.05, about="entropy weight of Sinkhorn-Knopp"
     )
@@ -53,17 +71,8 @@ class SwAV(Method):
         z = normalize(self.head(self.features_of(torch.cat(given.views()))), dim=1)
         scores = (z @ normalize(self.vectors, dim=1).T).chunk(2)  # (B, prototypes) each
         codes = [sinkhorn(each.detach(), self.sharpness, self.rounds) for each in scores]
-        loss = (self.swapped(scores[0], codes[1]) + self.swapped(scores[1], codes[0])) / 2
         z1, z2 = z.chunk(2)
-        return loss, z1, z2
-
-    def swapped(self, scores: Tensor, codes: Tensor) -> Tensor:
-        """ℓ of one view's scores (B, prototypes) and the other's codes, the mean over the batch."""
-        return self.loss.per_anchor((codes * scores).sum(dim=1, keepdim=True), scores).mean()
-
-    def negatives(self, batch_size: int) -> int:
-        """All prototypes."""
-        return self.prototypes
+        return self.swapped(scores, codes), z1, z2
 
 
 def sinkhorn(scores: Tensor, sharpness: float, rounds: int) -> Tensor:

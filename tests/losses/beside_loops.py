@@ -43,16 +43,11 @@ def a_batch(loss: losses.Loss) -> None:
 
 
 def a_queue(loss: losses.Loss) -> None:
-    """Only q is an anchor, and the queue gives all negatives and gets no gradient."""
+    """Only q is an anchor, and the queue gives all negatives."""
     q, k = embeddings(4, 5)
-    queue = embeddings(9, 5, seed=7)[0].requires_grad_()
-    q.requires_grad_()
+    queue = embeddings(9, 5, seed=7)[0]
     rows = oracles.rows_of_a_queue(q.tolist(), k.tolist(), queue.tolist())
-    value = loss(q, k, queue=queue)
-    _near(loss, value, written(loss, rows).mean(), atol=1e-12)
-    value.backward()
-    assert queue.grad is None
-    assert q.grad.abs().sum() > 0
+    _near(loss, loss(q, k, queue=queue), written(loss, rows).mean(), atol=1e-12)
 
 
 def with_labels(loss: losses.Loss) -> None:

@@ -75,6 +75,19 @@ def masks(*tables, seed=1):
     return kept
 
 
+def next_draws(loss, anchors):
+    """What a loss draws for so many anchors in its next call, in float64."""
+    loss.generator = torch.Generator().manual_seed(0)
+    drawn = loss.draw(anchors, torch.zeros(1, dtype=torch.float64))
+    loss.generator.manual_seed(0)
+    return drawn
+
+
+def assert_same_gradients(value, expected, inputs):
+    for a, b in zip(*(torch.autograd.grad(v.sum(), inputs) for v in (value, expected)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-12)
+
+
 def close(a, b):
     torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)
 

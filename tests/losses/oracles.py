@@ -38,6 +38,12 @@ def negatives_in_order(anchor, batch, other_view=False):
     return [batch * second + i for i in range(batch) if i != anchor % batch for second in views]
 
 
+def ranked(anchor, negatives, ranks):
+    """Those of an anchor's negatives, vectors, that stand at these ranks, the hardest first."""
+    order = sorted(negatives, key=lambda negative: -(anchor @ negative).item())
+    return [order[rank] for rank in ranks.tolist()]
+
+
 def rows_of_a_batch(z1, z2, labels=None, other_view=False):
     """[(positives, negatives)] of the 2B anchors of two views, lists of floats."""
     views = list(z1) + list(z2)

@@ -1,21 +1,10 @@
-"""Barlow Twins: correlations of features, exact, and never NaN."""
+"""Barlow Twins: a feature that is constant over the batch."""
 
 import pytest
 import torch
 
 from clutils import losses
-from tests.losses.inputs import close, embeddings, fails
-
-
-def test_correlations_are_numpys_and_ignore_each_features_scale_and_offset():
-    z1, z2 = embeddings(12, 3)
-    C = losses.BarlowTwins().compare(z1, z2)
-    reference = torch.corrcoef(torch.cat([z1.T, z2.T]))[:3, 3:]
-    close(C, reference)
-    scale, offset = torch.tensor([1e-3, 1.0, 50.0], dtype=torch.float64), torch.tensor([3.0, -2.0, 0.1])
-    torch.testing.assert_close(
-        losses.BarlowTwins()(z1 * scale + offset, z2), losses.BarlowTwins()(z1, z2), rtol=1e-9, atol=0
-    )
+from tests.losses.inputs import embeddings, fails
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -1,11 +1,12 @@
 """Nothing overflows: values and gradients are finite at the ends of all settings, in every type of number."""
 
 import itertools
+import math
 
 import pytest
 import torch
 
-from clutils import losses
+from clutils import anatomy, losses
 
 LOSSES = [entry.cls for entry in losses.catalogue().values()]
 OF_SIMILARITIES = [cls for cls in LOSSES if cls.level == "similarity"]
@@ -43,6 +44,7 @@ def test_values_and_gradients_are_finite_at_the_corners_of_the_settings(cls):
     worst = torch.cat([-torch.ones(6, 3), torch.ones(6, 64)], dim=1)
     tables = [s, beside_zero, s.sign(), worst, -worst, torch.ones_like(s), torch.zeros_like(s)]
     tables += [(2 * s).round() / 2, s.sign() * (1 - 1e-6 * s.abs()), 1e-30 * s]
+    tables += [1.0078125 * s.sign()]  # as far beyond 1 as rounding carries a bfloat16
     mask = torch.ones(6, 12, dtype=torch.bool)
     mask[0, 1:] = mask[2, :-1] = False
     counts = [(1, 8, None, torch.float32), (1, 64, None, torch.float32)]
@@ -56,6 +58,38 @@ def test_values_and_gradients_are_finite_at_the_corners_of_the_settings(cls):
         found = torch.autograd.grad(values.sum(), (positives, negatives))
         # gradients of float16 overflow by their type: 1/τ beyond 65,504
         assert finite(values) and (finite(*found) or dtype == torch.float16), (loss, K, dtype)
+
+
+def gate(temperature):
+    """W of an easy anchor: its positive at 1, ten negatives at -1."""
+    return 1 / (1 + math.exp(2 / temperature) / 10)
+
+
+EXACT = [  # a loss, its positive, ten negatives opposite to it, and value, pull and push there
+    *((losses.MACL(t, alpha=0.0), 1, 1.0, 1 / t, 1 / t) for t in (0.01, 0.02, 0.05, 0.1)),
+    *(
+        (losses.DualTemperature(t, 10), 1, gate(10 * t), gate(10 * t) / t, gate(10 * t) / t)
+        for t in (0.01, 0.02, 0.05)
+    ),
+    # no more is left than the clamp, log(1 + K e^(-2/τ)); and a cold hard case, (s- - s+)/τ + log(K/(1 - τ+))
+    (losses.Debiased(0.05, 0.1), 1, gate(0.05), gate(0.05) / 0.05, 0.0),
+    (losses.Debiased(1e-3, 0.1), -1, 2000 + math.log(10 / 0.9), 1000.0, 1000.0),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("loss", "positive", "value", "pull", "push"), EXACT, ids=repr)
+def test_extremes_have_the_right_value_and_forces_where_the_published_form_is_nan(
+    loss, positive, value, pull, push, dtype
+):
+    s, n = torch.full((1, 1), positive, dtype=dtype), torch.full((1, 10), -positive, dtype=dtype)
+    if loss.temperature <= 0.05 and dtype == torch.float32 and not isinstance(loss, losses.Debiased):
+        p = torch.softmax(torch.cat([s, n], dim=1) / loss.temperature, dim=1)[:, 0]
+        assert torch.isnan(1 / (1 - p) * -torch.log(p)).all(), "the trap is gone from this arithmetic"
+    assert loss.per_anchor(s, n).item() == pytest.approx(value, rel=1e-6, abs=0)
+    cold = loss.temperature < 0.01  # the softmax of 1,000 in float32
+    forces = [force.sum().item() for force in anatomy.forces(loss, s, n)]
+    assert forces == pytest.approx([pull, push], rel=5e-5 if cold else 1e-5, abs=0)
 
 
 @pytest.mark.parametrize("cls", ON_VECTORS)

@@ -1,60 +1,66 @@
-"""What a method's step is tested with: vectors, noisy views of them, and views that take a gradient."""
+"""A step in float64, with views that are given and not drawn, to compare with equations and loops."""
 
 from __future__ import annotations
-
-import copy
 
 import torch
 from torch import Tensor
 
-from clutils import data, encoders
+from clutils import data, encoders, methods
 from tests.losses import oracles
 
-VECTORS = data.load("vectors:digits", limit=64).vectors
+VECTORS = data.load("vectors:digits", limit=96).vectors.double()
 
 
-def noisy(vectors: Tensor, generator: torch.Generator) -> Tensor:
-    return vectors + torch.rand(vectors.shape, generator=generator)
+class Fixed:
+    """An augmentation that gives these views, whatever it is asked for."""
+
+    def __init__(self, *views):
+        self.views = views
+
+    def several_views(self, images, generator, number):
+        return list(self.views[:number])
+
+
+def views_of(x, number, seed=0):
+    """Noisy copies of x (B, D), as `Fixed` takes them."""
+    draw = torch.Generator().manual_seed(seed)
+    return [x + torch.rand(x.shape, generator=draw, dtype=x.dtype) for _ in range(number)]
 
 
 def built(kind, loss=None, **settings):
-    """A method of vectors, with a small encoder, in training mode."""
+    """A method on vectors of 64 numbers, in float64 throughout, with an encoder without batch statistics."""
     torch.manual_seed(0)
-    loss = kind.default_loss() if loss is None else loss
-    return kind(encoders.MLP(64, 32, 16), loss, **settings).train()
+    made = kind(encoders.MLP(64, 32, 16), kind.default_loss() if loss is None else loss, **settings)
+
+    def features_of(views, encoder=None):  # the method's own rounds to float32
+        return (made.encoder if encoder is None else encoder)(views)
+
+    assert isinstance(made, methods.Method)
+    made.features_of = features_of
+    return made.double().train()
 
 
-def a_step(method, batch: int = 9):
-    """The method's step on the first vectors."""
-    return method(VECTORS[:batch], noisy, torch.Generator().manual_seed(5))
-
-
-def views(number: int = 2, batch: int = 9) -> tuple[Tensor, ...]:
-    """The views that `a_step` draws, in float64."""
-    return (
-        noisy(torch.cat([VECTORS[:batch]] * number), torch.Generator().manual_seed(5)).double().chunk(number)
-    )
-
-
-def in_float64(*networks):
-    """Copies to compute with: the networks' weights as they are, in float64 and in training mode."""
-    return [copy.deepcopy(network).double().train() for network in networks]
-
-
-def with_a_target_elsewhere(method):
-    """The method, its target's encoder moved as after some steps."""
+def moved(weights, by: float = 0.02):
+    """The weights of a target, in place, as after some steps."""
     with torch.no_grad():
-        for weight in method.target_encoder.parameters():
-            weight += 0.02 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
-    return method
+        for weight in weights:
+            weight += by * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)).to(weight)
 
 
-def predictions_and_targets(method):
-    """What `a_step` predicts of each view, and what its target makes of it: a batch a view, in float64."""
-    encoder, head, predictor = in_float64(method.encoder, method.head, method.predictor)
-    target_encoder, target_head = in_float64(method.target_encoder, method.target_head)
-    predictions = [predictor(head(encoder(view))).detach() for view in views()]
-    return predictions, [target_head(target_encoder(view)).detach() for view in views()]
+def joined(method, views):
+    """Embeddings of views that go through the networks as one batch."""
+    return method.head(method.encoder(torch.cat(views))).chunk(len(views))
+
+
+def apart(method, views):
+    """Embeddings of views, each a batch of its own."""
+    return [method.head(method.encoder(view)) for view in views]
+
+
+def predictions_and_targets(method, views):
+    """What a method with a predictor says of each view, and what its target makes of it."""
+    predictions = [method.predictor(z) for z in apart(method, views)]
+    return predictions, [method.target_head(method.target_encoder(view)) for view in views]
 
 
 def by_loops(loss, z1, z2, labels=None, one_way=False) -> float:
@@ -70,9 +76,9 @@ def slopes_of_views(method) -> list[Tensor]:
 
     class Shifted:
         def several_views(self, images, generator, number):
-            drawn = noisy(torch.cat([images] * number), generator).chunk(number)
-            own = [torch.zeros(64, requires_grad=True) for _ in drawn]
+            own = [torch.zeros(64, dtype=images.dtype, requires_grad=True) for _ in range(number)]
             shifts.extend(own)
+            drawn = views_of(images, number)
             return [view + shift for view, shift in zip(drawn, own, strict=True)]
 
     labels, index = torch.arange(9) // 3, torch.arange(9)

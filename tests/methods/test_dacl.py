@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from clutils import losses, methods
-from tests.methods.given_views import VECTORS, Fixed, built, views_of
-from tests.methods.steps import by_loops
+from tests.methods.steps import VECTORS, Fixed, built, by_loops, views_of
 from tests.runs import DIGITS, small
 
 

@@ -8,12 +8,24 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import normalize
 
 from clutils import data, losses, methods, training, views
 from clutils.encoders import Transformer
 from clutils.losses.entries import check_declared
 from clutils.settings import setting
-from tests.methods.steps import built, slopes_of_views
+from tests.methods.steps import (
+    VECTORS,
+    Fixed,
+    apart,
+    built,
+    by_loops,
+    joined,
+    moved,
+    predictions_and_targets,
+    slopes_of_views,
+    views_of,
+)
 from tests.runs import DIGITS, GRAPHS, NETWORK, NoChance, advance, past, same, samples_for, small, weights
 
 EVERY = list(methods.catalogue())
@@ -103,6 +115,106 @@ def test_pictures_and_vectors_train_and_the_loss_falls(method, pictures):
     )
     assert run.embed(seen).shape == (100, run.encoder.features)
     assert run.project(seen).shape == (100, getattr(run.method, "out", 128))
+
+
+# ---- a step beside its paper's equation ------------------------------------------------------------------
+
+LABELS = [0, 0, 1, 2, 2, 2, 1, 1, 0]
+
+
+def on_two(equation, embed=joined):
+    """An equation of both views' embeddings, which a step compares."""
+    return lambda method, views: (equation(*(z := embed(method, views))), *z)
+
+
+def both_ways(equation, factor=1.0):
+    """Of each view's prediction and the other's target."""
+
+    def expected(method, views):
+        (p1, p2), (t1, t2) = predictions_and_targets(method, views)
+        return factor * (equation(p1, t2) + equation(p2, t1)), p1, t2
+
+    return expected
+
+
+def of_lejepa(method, views):
+    z = torch.stack(joined(method, views))  # (V, B, D)
+    drawn = normalize(torch.randn(4, 5, generator=torch.Generator().manual_seed(3)).double(), dim=0)
+    gaussian = sum(losses.SIGReg.as_written(one, one, 1.0, 17, drawn) for one in z) / len(z)
+    return 0.7 * ((z - z.mean(dim=0)) ** 2).mean() + 0.3 * gaussian, z[0], z[1]
+
+
+def of_modals(method, views):
+    moved = torch.cat([h + 0.5 * (h - h.mean(dim=0)) for h in map(method.encoder, views)])
+    z1, z2 = method.head(moved).chunk(2)
+    return by_loops(losses.NTXent(0.3), z1, z2), z1, z2
+
+
+def of_simcl(method, views):
+    features = method.encoder(torch.cat(views))
+    noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(0))
+    z1, z2 = method.head(features + 2.0 * normalize(noise, dim=1)).chunk(2)  # each row its own
+    return by_loops(losses.NTXent(0.3), z1, z2), z1, z2
+
+
+def of_nnclr(method, views):
+    z1, z2 = joined(method, views)
+    return losses.NNCLR.as_written(z1, z2, 0.3, method.queue), z1, z2
+
+
+DUAL, TAU = losses.DualTemperature(0.2, 5.0), 0.3
+STEPS = {  # method: loss, settings, views, and the equation
+    "barlowtwins": (
+        losses.BarlowTwins(0.02),
+        {},
+        2,
+        on_two(lambda *z: losses.BarlowTwins.as_written(*z, 0.02), apart),
+    ),
+    "vicreg": (
+        losses.VICReg(25.0, 10.0, 2.0),
+        {},
+        2,
+        on_two(lambda *z: losses.VICReg.as_written(*z, 25.0, 10.0, 2.0, printed=False), apart),
+    ),
+    "byol": (losses.Regression(), {}, 2, both_ways(losses.Regression.as_written)),
+    "mocov3": (
+        losses.NTXent(TAU),
+        {},
+        2,
+        both_ways(lambda q, k: by_loops(losses.NTXent(TAU), q, k, one_way=True), factor=2 * TAU),
+    ),
+    "simco": (
+        DUAL,
+        {},
+        2,
+        on_two(
+            lambda a, b: (by_loops(DUAL, a, b, one_way=True) + by_loops(DUAL, b, a, one_way=True)) / 2, apart
+        ),
+    ),
+    "supcon": (losses.SupCon(0.3), {}, 2, on_two(lambda *z: by_loops(losses.SupCon(0.3), *z, labels=LABELS))),
+    "lejepa": (losses.SIGReg(0.3, directions=5), {"out": 4}, 4, of_lejepa),
+    "modals": (losses.NTXent(0.3), {"operation": "extrapolate", "strength": 0.5}, 2, of_modals),
+    "simcl": (losses.NTXent(0.3), {"strength": 2.0}, 2, of_simcl),
+    "nnclr": (losses.NNCLR(0.3), {"queue_size": 20}, 2, of_nnclr),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_its_papers_equation_on_what_the_networks_make_of_the_views(name):
+    loss, settings, number, equation = STEPS[name]
+    method = built(methods.catalogue()[name].cls, copy.deepcopy(loss), **settings)
+    views = views_of(VECTORS[:9], number)
+    if name == "lejepa":
+        method.extra_views, method.loss.generator = number - 2, torch.Generator().manual_seed(3)
+    moved(getattr(method, "target_encoder", nn.Identity()).parameters())
+    draw, labels = torch.Generator().manual_seed(0), torch.tensor(LABELS)
+    expected = equation(method, views)  # before the step, which must leave a target where it is
+    found = method(VECTORS[:9], Fixed(*views), draw, labels)
+    for ours, papers in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, torch.as_tensor(papers, dtype=torch.float64), rtol=1e-8, atol=1e-10)
+    assert found[0].requires_grad and not found[1].requires_grad and not found[2].requires_grad
+    if name == "nnclr":  # its queue takes the second view's
+        torch.testing.assert_close(method.entering, normalize(found[2], dim=1))
 
 
 @pytest.mark.parametrize("method", EVERY)
@@ -205,6 +317,18 @@ def test_the_head_is_as_wide_inside_as_asked_or_as_the_features_and_resumes_so(m
     assert linear(run) == [(128, 200), (200, 64)]
     run.save(tmp_path / "run.pt")
     assert linear(training.resume(tmp_path / "run.pt", data=DIGITS)) == [(128, 200), (200, 64)]
+
+
+@pytest.mark.parametrize("kind", [methods.BarlowTwins, methods.VICReg])
+def test_a_projector_of_three_layers_is_as_wide_within_as_outside_where_nothing_is_said(kind):
+    kinds = [type(part) for part in built(kind, out=6).head]
+    assert kinds == [nn.Linear, nn.BatchNorm1d, nn.ReLU] * 2 + [nn.Linear]
+    for settings, widths in (
+        ({}, [(16, 6), (6, 6), (6, 6)]),
+        ({"hidden": 20}, [(16, 20), (20, 20), (20, 6)]),
+    ):
+        linear = [part for part in built(kind, out=6, **settings).head if isinstance(part, nn.Linear)]
+        assert [(part.in_features, part.out_features) for part in linear] == widths
 
 
 def test_where_there_is_no_hidden_layer_to_widen_it_is_refused():

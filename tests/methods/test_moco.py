@@ -11,7 +11,7 @@ from torch import nn
 
 from clutils import encoders, losses, methods, training
 from tests.losses import oracles
-from tests.methods.steps import VECTORS, built, noisy
+from tests.methods.steps import VECTORS, Fixed, built, views_of
 from tests.runs import small
 
 
@@ -19,9 +19,14 @@ def method(**settings) -> methods.MoCo:
     return built(methods.MoCo, losses.NTXent(temperature=0.3), out=8, **settings)
 
 
+def views(number: int) -> list[torch.Tensor]:
+    """Of the batch of a step with this number."""
+    return views_of(VECTORS[number * 7 :][:7], 2, number)
+
+
 def step(moco: methods.MoCo, number: int) -> tuple[float, torch.Tensor]:
     """A step of plain descent on a batch of its own; the loss and the keys it made."""
-    loss, queries, keys = moco(VECTORS[number * 7 :][:7], noisy, torch.Generator().manual_seed(number))
+    loss, queries, keys = moco(VECTORS[:7], Fixed(*views(number)), torch.Generator())
     assert not queries.requires_grad and not keys.requires_grad
     moco.zero_grad()
     loss.backward()
@@ -63,13 +68,12 @@ def test_the_loss_is_against_the_queue_as_it_was_before_the_steps_own_keys():
     for number in range(4):
         before, query_side = moco.queue.clone(), copy.deepcopy((moco.encoder, moco.head))
         key_side = copy.deepcopy((moco.target_encoder, moco.target_head))
-        images = VECTORS[number * 7 :][:7]
-        first, second = noisy(torch.cat([images] * 2), torch.Generator().manual_seed(number)).chunk(2)
+        first, second = views(number)
         with torch.no_grad():
             queries, keys = query_side[1](query_side[0](first)), key_side[1](key_side[0](second))
         rows = oracles.rows_of_a_queue(queries.tolist(), keys.tolist(), before.tolist())
         loss, _ = step(moco, number)
-        assert loss == pytest.approx(oracles.written(losses.NTXent(0.3), rows).mean().item(), abs=1e-5)
+        assert loss == pytest.approx(oracles.written(losses.NTXent(0.3), rows).mean().item(), rel=1e-10)
 
 
 def test_a_step_keeps_no_copy_of_the_queue_and_state_dict_holds_all_of_it():
@@ -87,6 +91,7 @@ def test_version_1_has_a_linear_head_and_its_own_temperature():
     kinds = [type(module) for module in method(version=2).head]
     assert kinds == [nn.Linear, nn.ReLU, nn.Linear]
     assert isinstance(method(version=1).head, nn.Linear)
+    assert [type(module) for module in built(methods.SimCo).head] == kinds
     temperatures = [methods.MoCo.default_loss(version=version).temperature for version in (1, 2)]
     assert temperatures == [0.07, 0.2]
 
@@ -111,7 +116,7 @@ def test_a_batch_that_does_not_fit_into_the_queue_is_refused_before_the_first_st
         with pytest.raises(ValueError, match=said):
             training.Run(method=method, data="digits", batch_size=17, steps=1, method_settings=given)
     with pytest.raises(ValueError, match=said):
-        built(methods.catalogue()[name].cls, queue_size=16)(VECTORS[:17], noisy, torch.Generator())
+        built(methods.catalogue()[name].cls, queue_size=16)(VECTORS[:17], Fixed(), torch.Generator())
 
 
 @pytest.mark.parametrize("size", [4096, 64])

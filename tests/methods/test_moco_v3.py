@@ -9,47 +9,26 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from clutils import losses, methods
-from tests.methods.steps import (
-    a_step,
-    built,
-    by_loops,
-    in_float64,
-    predictions_and_targets,
-    views,
-    with_a_target_elsewhere,
-)
+from tests.losses.inputs import assert_same_gradients
+from tests.methods.steps import VECTORS, Fixed, built, moved, predictions_and_targets, views_of
 
 TAU = 0.3
 
 
 def method() -> methods.MoCoV3:
-    return with_a_target_elsewhere(built(methods.MoCoV3, losses.NTXent(temperature=TAU), out=8))
-
-
-def test_a_step_is_algorithm_1_in_plain_loops_with_its_factor_of_two_tau():
-    moco = method()
-    queries, keys = predictions_and_targets(moco)
-    both = ((queries[0], keys[1]), (queries[1], keys[0]))
-    expected = sum(2 * TAU * by_loops(losses.NTXent(TAU), q, k, one_way=True) for q, k in both)
-    loss, q1, k2 = a_step(moco)
-    assert loss.item() == pytest.approx(expected, rel=1e-4)
-    torch.testing.assert_close(q1.double(), queries[0], rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(k2.double(), keys[1], rtol=1e-3, atol=1e-4)
-    assert not q1.requires_grad and not k2.requires_grad
+    return built(methods.MoCoV3, losses.NTXent(temperature=TAU), out=8)
 
 
 def test_gradients_are_those_of_the_authors_cross_entropy():
-    moco = method()
-    encoder, head, predictor = online = in_float64(moco.encoder, moco.head, moco.predictor)
-    k1, k2 = (normalize(key, dim=1) for key in predictions_and_targets(moco)[1])
-    q1, q2 = (normalize(predictor(head(encoder(view))), dim=1) for view in views())
+    moco, views = method(), views_of(VECTORS[:9], 2)
+    moved(moco.target_encoder.parameters())
+    (q1, q2), (k1, k2) = (
+        [normalize(z, dim=1) for z in both] for both in predictions_and_targets(moco, views)
+    )
     own = torch.arange(9)
     authors = 2 * TAU * (cross_entropy(q1 @ k2.T / TAU, own) + cross_entropy(q2 @ k1.T / TAU, own))
-    authors.backward()
-    a_step(moco)[0].backward()
-    for ours, theirs in zip((moco.encoder, moco.head, moco.predictor), online, strict=True):
-        for weight, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(weight.grad.double(), other.grad, rtol=1e-3, atol=1e-5)
+    loss, *_ = moco(VECTORS[:9], Fixed(*views), torch.Generator())
+    assert_same_gradients(loss, authors, [p for p in moco.parameters() if p.requires_grad])
 
 
 def test_chance_is_the_step_where_every_cosine_is_0():

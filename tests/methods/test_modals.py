@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clutils import losses, methods
+from clutils import methods
 from clutils.methods.modals import OPERATIONS
 from tests.losses.inputs import fails
-from tests.methods.given_views import VECTORS, Fixed, built, views_of
-from tests.methods.steps import by_loops
+from tests.methods.steps import built
 
 H = torch.randn(60, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -48,16 +47,8 @@ def test_any_draws_one_of_the_four_for_each_row():
     assert all(len(k) == 1 for k in which) and {k for (k,) in which} == {0, 1, 2, 3}
 
 
-def test_a_step_moves_the_features_before_the_head_and_takes_no_gradient_through_the_others():
-    modals = built(methods.MODALS, losses.NTXent(0.3), operation="extrapolate", strength=0.5)
-    views = views_of(VECTORS[:9], 2)
-    loss, *_ = modals(VECTORS[:9], Fixed(*views), torch.Generator())
-    z1, z2 = modals.head(
-        torch.cat([h + 0.5 * (h - h.mean(dim=0)) for h in map(modals.encoder, views)])
-    ).chunk(2)
-    expected = by_loops(losses.NTXent(0.3), z1, z2)
-    assert loss.item() == pytest.approx(expected, rel=1e-10)
+def test_no_gradient_goes_through_the_others_features():
     h = H.clone().requires_grad_()
-    modals.direction(h, torch.Generator())[0].sum().backward()
+    built(methods.MODALS, operation="extrapolate").direction(h, torch.Generator())[0].sum().backward()
     assert h.grad[0].abs().sum() > 0 and h.grad[1:].abs().sum() == 0
     fails(lambda: built(methods.MODALS, operation="mixup"), "operation is 'mixup'", "any, interpolate")

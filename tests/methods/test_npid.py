@@ -9,7 +9,7 @@ import torch
 
 from clutils import losses, methods
 from tests.losses.inputs import fails
-from tests.methods.given_views import VECTORS, Fixed, built, views_of
+from tests.methods.steps import VECTORS, Fixed, built, views_of
 from tests.runs import DIGITS, advance, small
 
 

@@ -9,8 +9,7 @@ import torch
 from torch.nn.functional import normalize
 
 from clutils import losses, methods
-from tests.methods.given_views import VECTORS, Fixed, built, views_of
-from tests.methods.steps import by_loops
+from tests.methods.steps import VECTORS, Fixed, built, by_loops, views_of
 from tests.runs import small
 
 

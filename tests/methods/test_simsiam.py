@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
 from clutils import data, methods
-from tests.methods.steps import a_step, built, views
+from tests.losses.inputs import assert_same_gradients, close
+from tests.methods.steps import VECTORS, Fixed, apart, built, views_of
 from tests.runs import advance, small
 
 DIGITS = data.load("digits", limit=32)
@@ -17,20 +16,15 @@ DIGITS = data.load("digits", limit=32)
 
 @pytest.mark.parametrize("stop", [True, False])
 def test_loss_and_gradient_are_the_papers_with_the_embeddings_held_fixed_or_not(stop):
-    siam = built(methods.SimSiam, out=8, stop_gradient=stop)
-    encoder, head, predictor = copied = copy.deepcopy((siam.encoder, siam.head, siam.predictor))
-    loss, p, z = a_step(siam)
-    loss.backward()
-    z1, z2 = (head(encoder(view.float())) for view in views())
-    p1, p2 = predictor(z1), predictor(z2)
+    siam, views = built(methods.SimSiam, out=8, stop_gradient=stop), views_of(VECTORS[:9], 2)
+    loss, p, z = siam(VECTORS[:9], Fixed(*views), torch.Generator())
+    z1, z2 = apart(siam, views)
+    p1, p2 = siam.predictor(z1), siam.predictor(z2)
     fixed = [embedding.detach() if stop else embedding for embedding in (z1, z2)]
     papers = -cosine_similarity(p1, fixed[1]).mean() / 2 - cosine_similarity(p2, fixed[0]).mean() / 2
     expected = 2 + 2 * papers
-    expected.backward()
-    assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
-    for ours, theirs in zip((siam.encoder, siam.head, siam.predictor), copied, strict=True):
-        for weight, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(weight.grad, other.grad, rtol=1e-3, atol=1e-6)
+    close(loss, expected)
+    assert_same_gradients(loss, expected, list(siam.parameters()))
     torch.testing.assert_close(p, p1.detach())
     torch.testing.assert_close(z, z2.detach())
     assert not p.requires_grad and not z.requires_grad

@@ -10,7 +10,8 @@ from torch.nn.functional import normalize
 
 from clutils import losses, methods
 from clutils.methods.swav import sinkhorn
-from tests.methods.given_views import VECTORS, Fixed, built, views_of
+from tests.losses.inputs import assert_same_gradients
+from tests.methods.steps import VECTORS, Fixed, built, views_of
 from tests.runs import advance, small
 
 
@@ -50,9 +51,7 @@ def test_a_step_is_the_papers_cross_entropy_in_loops_with_its_gradient():
     expected = sum(cross_entropy_in_loops(q.tolist(), s.tolist(), 0.2) for q, s in pairs) / 2
     assert loss.item() == pytest.approx(expected, rel=1e-10)
     written = sum(-(q * (s / 0.2).log_softmax(dim=1)).sum(dim=1).mean() for q, s in pairs) / 2
-    ours, theirs = (torch.autograd.grad(v, list(swav.parameters())) for v in (loss, written))
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-12)
+    assert_same_gradients(loss, written, list(swav.parameters()))
 
 
 def test_balanced_codes_share_the_prototypes_equally_and_are_finite_however_sharp():
