@@ -31,12 +31,31 @@ RATIO = 50.0
 NEIGHBOURS, BANK = 20, 2000
 
 
+def long_tailed(whole: ImageSet, ratio: float, seed: int) -> ImageSet:
+    """Fewer images of each class than of the one before: the largest has `ratio` times the smallest.
+
+    Class c of C, in an order drawn from the seed, keeps the first n ratio^{-c/(C - 1)} of its images,
+    rounded, at least one; n: how many the smallest class has now. The exponential profile of Cui et al. 2019
+    (arXiv 1901.05555), as CIFAR-LT has it (from memory).
+    """
+    found, sizes = whole.labels.unique(return_counts=True)
+    kept = []
+    for place, c in enumerate(
+        found[torch.randperm(len(found), generator=torch.Generator().manual_seed(seed))]
+    ):
+        count = max(1, round(int(sizes.min()) * ratio ** (-place / (len(found) - 1))))
+        kept.append((whole.labels == c).nonzero().flatten()[:count])
+    few = whole.subset(torch.cat(kept).sort().values)
+    few.source = f"{len(few):,} images with a long tail, {ratio:g} to 1, out of {whole.source}"
+    return few
+
+
 def arm(name: str, whole: ImageSet, test: ImageSet, steps: int, seed: int) -> dict[str, Any]:
     """NT-Xent at one temperature, or along the schedule -> what was measured at the end.
 
     whole: what the long tail is cut out of; test: all classes alike.
     """
-    temperature, tail = ARMS[name], whole.long_tailed(RATIO, seed)
+    temperature, tail = ARMS[name], long_tailed(whole, RATIO, seed)
     shuffled = torch.randperm(len(whole), generator=torch.Generator().manual_seed(seed))
     alike, bank = whole.subset(shuffled[: len(tail)]), whole.subset(shuffled[-BANK:])
     train = alike if name == "alike" else tail

@@ -11,7 +11,6 @@ import torch
 from sklearn.decomposition import PCA
 
 from clutils import maps
-from clutils.figures import maps as drawn
 
 
 def clusters(n: int = 120, classes: int = 4, spread: float = 0.15):
@@ -138,24 +137,6 @@ Z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
 def test_bad_input_is_refused_and_quoted(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_nearest_classes_are_counted_class_by_class():
-    draw = torch.Generator().manual_seed(0)
-    labels = torch.arange(5).repeat_interleave(6)
-    z = torch.nn.functional.normalize(torch.randn(30, 8, generator=draw), dim=1)
-    page = torch.randn(30, 2, generator=draw).numpy()
-
-    def nearest(points):
-        middle = [torch.as_tensor(points)[labels == k].double().mean(0) for k in range(5)]
-        return [
-            min((j for j in range(5) if j != i), key=lambda j: float((middle[i] - middle[j]).norm()))
-            for i in range(5)
-        ]
-
-    expected = sum(a == b for a, b in zip(nearest(z), nearest(page), strict=True))
-    assert drawn.nearest_classes_kept(z, page, labels) == expected
-    assert drawn.nearest_classes_kept(z, z.numpy(), labels) == 5
 
 
 # ---- Neg-t-SNE -------------------------------------------------------------------------------------------

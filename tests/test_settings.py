@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import data, encoders, losses, maps, measures, methods, noise, training, views
+from clutils import encoders, losses, maps, measures, methods, noise, training, views
 from clutils.settings import Setting, check, setting
 from tests.losses.inputs import fails
 
@@ -307,7 +307,6 @@ def test_what_a_module_of_one_s_own_sets_in_its_init_and_what_torch_sets_is_take
         lambda seed: maps.neg_tsne(torch.eye(8), neighbours=3, seed=seed),
         lambda seed: views.pair(torch.zeros(2, 3, 8, 8), seed),
         lambda seed: measures.bootstrap(torch.rand(9), seed=seed),
-        lambda seed: data.load("digits", limit=30).long_tailed(2, seed),
     ],
 )
 def test_a_seed_that_is_no_whole_number_is_quoted(drawn):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clutils.data.kinds import kind_called, said, width
 from clutils.files import printable
-from clutils.settings import did_you_mean, within
+from clutils.settings import did_you_mean
 
 WORDS = ("label", "test", "decimal", "text", "length", "nodes", "most")  # that may stand behind a path
 MIXED = 128  # first rows, of which half the classes or fewer mean that rows are sorted by class
@@ -164,30 +164,6 @@ class ImageSet(SampleSet):
             class_names=tuple(names),
             source=f"{len(kept):,} images of the classes {', '.join(names)}, out of {self.source}",
         )
-
-    def long_tailed(self, ratio: float = 100.0, seed: int = 0) -> ImageSet:
-        """Fewer images of each class than of the one before: the largest has `ratio` times the smallest.
-
-        Class c of C, in an order drawn from the seed, keeps the first n ratio^{-c/(C - 1)} of its images,
-        rounded, at least one; n: how many the smallest class has now. Images without a label are left out.
-        The exponential profile of Cui et al. 2019 (arXiv 1901.05555), as CIFAR-LT has it (from memory).
-        Raises ValueError for a ratio below 1, or fewer than two classes with images.
-        """
-        within("long_tailed", "ratio", ratio, 1)
-        within("long_tailed", "seed", seed, -(2**63), 2**63 - 1, whole=True)
-        found, sizes = self.labels[self.labels >= 0].unique(return_counts=True)
-        if len(found) < 2:
-            raise ValueError(
-                f"long_tailed: {self.source} has {len(found)} classes, but must have two or more"
-            )
-        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(seed))
-        kept = []
-        for place, c in enumerate(found[order]):
-            count = max(1, round(int(sizes.min()) * ratio ** (-place / (len(found) - 1))))
-            kept.append((self.labels == c).nonzero().flatten()[:count])
-        few = self.subset(torch.cat(kept).sort().values)
-        few.source = f"{len(few):,} images with a long tail, {ratio:g} to 1, out of {self.source}"
-        return few
 
     def resized(self, size: int) -> ImageSet:
         """The whole image scaled to size x size (antialiased; masks: at least half object)."""

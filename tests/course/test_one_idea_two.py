@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from clutils import figures
+from benchmarks.long_tail import long_tailed
+from clutils import data, figures
 from clutils.course import one_idea as lesson
 from clutils.losses.vicreg import moments
 from tests.course.answers import Mistake, judged
@@ -79,3 +80,19 @@ MISTAKES = {
 }
 
 test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
+
+
+# ---- a long tail -------------------------------------------------------------------------------------------
+
+
+def test_a_long_tail_has_the_exponential_profile_in_an_order_of_its_own():
+    whole = data.load("scenes", limit=1000, size=16)
+    few = long_tailed(whole, 50, seed=3)
+    counts = few.labels.bincount(minlength=10)
+    expected = [max(1, round(100 * 50 ** (-place / 9))) for place in range(10)]
+    assert counts.sort(descending=True).values.tolist() == expected and expected[-1] == 2
+    for c in range(10):  # the first of each class, in their order
+        own = (whole.labels == c).nonzero().flatten()[: counts[c]]
+        assert torch.equal(few.images[few.labels == c], whole.images[own])
+    assert torch.equal(few.images, long_tailed(whole, 50, seed=3).images)
+    assert not torch.equal(counts, long_tailed(whole, 50, seed=4).labels.bincount(minlength=10))

@@ -323,23 +323,3 @@ def test_a_wrong_question_gets_one_clear_answer(arguments, message):
     with pytest.raises((ValueError, data.Unavailable), match=message) as answer:
         data.load(**arguments)
     assert "\n" not in str(answer.value)
-
-
-def test_a_long_tail_has_the_exponential_profile_in_an_order_of_its_own():
-    whole = data.load("scenes", limit=1000, size=16)
-    few = whole.long_tailed(50, seed=3)
-    counts = few.labels.bincount(minlength=10)
-    expected = [max(1, round(100 * 50 ** (-place / 9))) for place in range(10)]
-    assert counts.sort(descending=True).values.tolist() == expected and expected[-1] == 2
-    assert few.masks is not None and len(few.masks) == len(few) == sum(expected)
-    assert "long tail, 50 to 1" in few.source
-    for c in range(10):  # the first of each class, in their order
-        own = (whole.labels == c).nonzero().flatten()[: counts[c]]
-        assert torch.equal(few.images[few.labels == c], whole.images[own])
-    assert torch.equal(few.images, whole.long_tailed(50, seed=3).images)
-    assert not torch.equal(counts, whole.long_tailed(50, seed=4).labels.bincount(minlength=10))
-    assert len(whole.long_tailed(1)) == len(whole)
-    with pytest.raises(ValueError, match=r"ratio is 0\.5"):
-        whole.long_tailed(0.5)
-    with pytest.raises(ValueError, match="has 1 classes"):
-        whole.classes(["dots"]).long_tailed(10)

@@ -9,6 +9,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from clutils import data, figures, maps, views
+from clutils.course import first_run as lesson
 from clutils.course.first_run.progress import Progress
 from clutils.figures import maps as drawn
 from clutils.figures import noise, pictures
@@ -213,10 +214,10 @@ CASES = [
         lambda ax, c=c: ax.collections[c].get_offsets(), lambda c=c: of_class(c),
         f"a title: of a point's ten nearest, {maps.neighbour_share(AT, LABELS):.0%} share") for c in (0, 9)),
     C("worlds above their maps",
-      lambda: drawn.worlds({"a": AT, "b": AT}, {"a": -AT, "b": AT}, {"a": LABELS, "b": LABELS}),
+      lambda: lesson.worlds({"a": AT, "b": AT}, {"a": -AT, "b": AT}, {"a": LABELS, "b": LABELS}),
       lambda f: np.concatenate([m.get_offsets() for m in f.axes[2].collections]),
       lambda: 1 - np.concatenate([of_class(c) for c in range(10)]), "2 data sets (a; b)"),
-    C("distances of classes", lambda: WORLD, lambda z: drawn.class_distances(z, AT, LABELS)[0],
+    C("distances of classes", lambda: WORLD, lambda z: lesson.class_distances(z, AT, LABELS)[0],
       lambda: distances(UNIT)),
 ]  # fmt: skip
 
@@ -242,7 +243,7 @@ REFUSED = [  # what is asked for, and the words of its refusal
     (lambda: pictures.neighbours(SCENES, {"short": Z[1:]}, queries=[0]), "short has 119 rows for 120 images"),
     (lambda: drawn.embedding_map(AT[1:], LABELS), r"120 labels need a row of two each|\(119, 2\)|labels"),
     (lambda: drawn.side_by_side(dict.fromkeys("abcde", AT), LABELS), "5 maps"),
-    (lambda: drawn.class_distances(WORLD, AT, LABELS % 2), "2 classes"),
+    (lambda: lesson.class_distances(WORLD, AT, LABELS % 2), "2 classes"),
 ]
 
 

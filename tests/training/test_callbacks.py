@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from clutils import training
+from clutils.course.lab.background import Background
 from clutils.training import saved
-from clutils.training.background import Background
 from tests.runs import past, same, small, weights
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from clutils.course.lab.background import Background
 from clutils.training import devices
-from clutils.training.background import Background
 from tests.runs import small
 
 pytestmark = pytest.mark.skipif(

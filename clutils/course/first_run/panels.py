@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from clutils import figures, maps, views
+from clutils.course.first_run import distances
 from clutils.course.panels import Panel, among, button, panel, slider
 from clutils.figures import maps as drawn
 from clutils.figures import pictures, style
@@ -73,7 +74,7 @@ def map_settings(
         raise ValueError(f"map_settings: there is no map for (perplexity, seed) = {missing[:1] or 'any'}")
     trust = {key: maps.trustworthiness(z, at) for key, at in found.items()}
     share = {key: maps.neighbour_share(at, labels) for key, at in found.items()}
-    apart = {key: drawn.class_distances(z, at, labels) for key, at in found.items()}
+    apart = {key: distances.class_distances(z, at, labels) for key, at in found.items()}
     figure, (left, right) = figures.new(9.6, 4.9, 1, 2, width_ratios=[1.15, 1])
     with style.course():
         points = drawn.Points(left, labels, class_names)
@@ -98,7 +99,7 @@ def map_settings(
         return (
             f"Perplexity {perplexity:g}, seed {seed}: of ten neighbours on the map {share[key]:.0%} share "
             f"the class; trustworthiness {trust[key]:.2f}; rank correlation of the classes' distances with "
-            f"the true ones {drawn.rank_correlation(*apart[key]):.2f}."
+            f"the true ones {distances.rank_correlation(*apart[key]):.2f}."
         )
 
     middle = perplexities[len(perplexities) // 2]

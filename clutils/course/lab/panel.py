@@ -13,6 +13,7 @@ import ipywidgets as W
 from torch import nn
 
 from clutils import figures, training
+from clutils.course.lab.background import Background
 from clutils.course.lab.choices import FOLDER, ITS_OWN, OWN, Choices
 from clutils.course.lab.dials import Dials, check
 from clutils.course.lab.figures import LabFigure
@@ -21,7 +22,6 @@ from clutils.course.lab.thread import Following, Screen, first_charts
 from clutils.course.live import beside_cells
 from clutils.course.panels import MUTED, below
 from clutils.training import Run, saved
-from clutils.training.background import Background
 from clutils.training.saved import SavedRun
 
 __all__ = ["FOLDER", "ITS_OWN", "Lab", "LabRun", "training_lab"]

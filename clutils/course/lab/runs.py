@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from clutils import explorers, training
+from clutils.course.lab.background import Background
 from clutils.training import Run, saved
-from clutils.training.background import Background
 from clutils.training.saved import Map, SavedRun
 from clutils.training.settings import check_rate
 from clutils.training.watcher import SOON, Watcher, watching

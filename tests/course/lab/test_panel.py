@@ -15,9 +15,9 @@ from clutils import data, losses, methods, training, views
 from clutils.course import lab as lesson
 from clutils.course import live
 from clutils.course.lab import panel as module
+from clutils.course.lab.background import Background
 from clutils.course.live import beside_cells
 from clutils.training import saved, watcher
-from clutils.training.background import Background
 from tests.runs import past, same, small, weights
 
 pytestmark = pytest.mark.usefixtures("undrawn")

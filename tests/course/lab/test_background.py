@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from clutils import losses, training
-from clutils.training.background import Background
+from clutils.course.lab.background import Background
 from tests.runs import advance, past, same, small, weights
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LONG = 60.0  # seconds that nothing here takes: a test that would hang fails instead
 
 
@@ -254,7 +254,8 @@ def test_the_history_is_whole_while_it_grows():
 
 def test_a_process_ends_in_peace_while_a_run_trains():
     code = (
-        "import threading; from tests.runs import small; from clutils.training.background import Background\n"
+        "import threading; from tests.runs import small\n"
+        "from clutils.course.lab.background import Background\n"
         "stepped = threading.Event()\n"
         "background = Background(small(steps=100_000), callbacks=[lambda _: stepped.set()]).start()\n"
         "stepped.wait()\n"
