@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from clutils.course.similarity_table import similarity_cells
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures.pictures import pixels_of
-from clutils.figures.training import similarity_cells
 from clutils.similarities import normalise
 
 
