@@ -358,21 +358,3 @@ MISTAKES = {
 
 
 test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
-
-
-def test_nearest_classes_are_counted_class_by_class():
-    draw = torch.Generator().manual_seed(0)
-    labels = torch.arange(5).repeat_interleave(6)
-    z = torch.nn.functional.normalize(torch.randn(30, 8, generator=draw), dim=1)
-    page = torch.randn(30, 2, generator=draw).numpy()
-
-    def nearest(points):
-        middle = [torch.as_tensor(points)[labels == k].double().mean(0) for k in range(5)]
-        return [
-            min((j for j in range(5) if j != i), key=lambda j: float((middle[i] - middle[j]).norm()))
-            for i in range(5)
-        ]
-
-    expected = sum(a == b for a, b in zip(nearest(z), nearest(page), strict=True))
-    assert lesson.nearest_classes_kept(z, page, labels) == expected
-    assert lesson.nearest_classes_kept(z, z.numpy(), labels) == 5

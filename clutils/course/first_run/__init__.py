@@ -3,7 +3,6 @@
 from clutils.course.experiments import labelled
 from clutils.course.first_run.distances import (
     class_distances,
-    nearest_classes_kept,
     rank_correlation,
     worlds,
 )

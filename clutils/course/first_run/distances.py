@@ -32,18 +32,6 @@ def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[n
     return found[0], found[1]
 
 
-def nearest_classes_kept(z: Tensor, positions: np.ndarray, labels: Tensor) -> int:
-    """For how many classes the nearest other class on a map is the nearest in truth: as `class_distances`."""
-    from scipy.spatial.distance import squareform
-
-    nearest = []
-    for apart in class_distances(z, positions, labels):
-        table = squareform(apart)
-        np.fill_diagonal(table, np.inf)
-        nearest.append(table.argmin(axis=1))
-    return int((nearest[0] == nearest[1]).sum())
-
-
 def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
     """Spearman's: 1 where the map keeps the order of the distances, 0 where it knows nothing of it."""
     from scipy.stats import spearmanr
