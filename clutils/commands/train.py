@@ -32,10 +32,12 @@ def add_to(add: Add) -> None:
 def train(options: argparse.Namespace) -> int:
     """Train, and write checkpoint.pt, history.csv and config.json; of several processes the first does."""
     from clutils import files, processes
-    from clutils.training import interrupts
+    from clutils.training import interrupts, watcher
 
     if not options.out.strip():
         raise BadUsage(f"--out: {options.out!r} names no folder; --out runs/mine does")
+    with usage("--look"):
+        watcher.demand_known(options.look or ())
     with contextlib.ExitStack() as held:
         rank = held.enter_context(processes.process_group(options.device))
         held.enter_context(interrupts.termination_as_interrupt())

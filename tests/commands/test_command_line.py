@@ -106,6 +106,10 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
             "may be of temperature, class_prior, beta, learning_rate",
         ),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
+        (
+            ["train", "--data", "folder:nowhere", "--look", "nope", "--out", "x"],
+            "--look: training: the metric is 'nope'",
+        ),
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of images"),
         ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
         ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),
