@@ -152,6 +152,8 @@ def load(
             raise ValueError(f"{what}: name is {given!r}, but must be one of {', '.join(NAMES)}")
         if _plain(given) not in _SPLITS and not given.startswith(OWN):
             hint = did_you_mean(given, NAMES, listed=True)
+            if given.startswith("array:"):
+                hint = f"; did you mean 'vectors:{given}'?"
             if given.startswith("graphs:file:"):
                 hint = "; commit 8e5a616 reads such a file. data.graph_set takes networkx graphs"
             raise ValueError(f"{what}: no data called {given!r}{hint}")

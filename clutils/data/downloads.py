@@ -33,7 +33,7 @@ def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception as error:  # a server, or a damaged file, makes the libraries raise nearly anything
         lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)

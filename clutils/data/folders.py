@@ -144,15 +144,17 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         source="",
         files=tuple(names[:limit]),
     )
-    found = whole.subset([at for at, file in enumerate(files) if file not in broken]) if broken else whole
+    lost = set(broken)
+    found = whole.subset([at for at, file in enumerate(files) if file not in lost]) if broken else whole
     if broken:
         notes.append(f"{len(broken)} that can't be read left out: {_first(broken, base)}")
     cut, kept = len(files) < len(names), set(found.labels.tolist())
     count = f"{len(found):,} of {len(names):,}" if cut else f"{len(found):,}"
     left = [name for c, name in enumerate(class_names) if c not in seen - kept]
-    classes = f" in {len(left)} classes ({shortlist(left)})" if max(kept) >= 0 else ""
+    classes = f" in {len(left)} class{'es' * (len(left) > 1)} ({shortlist(left)})" if max(kept) >= 0 else ""
     which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
-    found.source = f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}" + "".join(
+    count += " images" if len(names) > 1 else " image"
+    found.source = f"{count}{classes}{', drawn,' * cut} from the folder {base}{which}{note}" + "".join(
         f"; {each}" for each in (*notes, *depth)
     )
     return found

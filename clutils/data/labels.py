@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
+LARGEST = 2.0**63  # what int64 does not hold
 MISSING = ("NoneType", "NAType", "NaTType")  # types of what stands in place of a label, beside NaN
 SIGNS = ("-1", "1")  # what the two classes are called where these are all labels
 SPLITS = {  # what a split is called: its role, 'train' or another
@@ -87,12 +88,13 @@ def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
     """
     arrays = [as_array(part) for part in parts]
     arrays = [array if array.dtype.kind == "U" else _whole(who, array) for array in arrays]
-    found = {str(name) for array in arrays if array.dtype.kind == "U" for name in array.flat}
-    names = sorted(found - {""})
+    names = sorted({str(name) for array in arrays if array.dtype.kind == "U" for name in array.flat} - {""})
     if names and any(array.size and array.dtype.kind != "U" for array in arrays):
         raise ValueError(f"{who}: some labels are names, as {names[0]!r}, others are numbers: give one kind")
     codes = (
-        np.where(array == "", -1, np.searchsorted(np.array(names, str), array)) if found else array
+        np.where(array == "", -1, np.searchsorted(np.array(names, str), array))
+        if array.dtype.kind == "U"
+        else array
         for array in arrays
     )
     return [torch.from_numpy(np.asarray(each, np.int64)) for each in codes], tuple(names)
@@ -107,6 +109,9 @@ def _whole(who: str, given: np.ndarray) -> np.ndarray:
         if (wrong := given[~whole & (given == given)]).size:
             raise ValueError(f"{who}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
         given = np.where(whole, given, -1)
+    if given.size and not -LARGEST <= float(given.min()) <= float(given.max()) < LARGEST:
+        large = max(given.min(), given.max(), key=lambda label: abs(float(label)))
+        raise ValueError(f"{who}: labels hold {float(large):g}, but must be classes: whole numbers or names")
     return given.astype(np.int64)
 
 

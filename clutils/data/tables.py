@@ -199,7 +199,9 @@ def _quoted(name: str) -> Iterator[None]:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             yield
     except (ValueError, pd.errors.ParserWarning, OverflowError) as error:
-        raise ValueError(f"{name}: pandas.read_csv: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).split())
+        mend = ": each line must have as many columns" if "Expected" in said else ""
+        raise ValueError(f"{name}: pandas.read_csv: {said}{mend}") from error
 
 
 def delimiter_of(text: str) -> tuple[list[str], str]:
