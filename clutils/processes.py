@@ -33,12 +33,12 @@ _unhurried: group.ProcessGroup | None = None  # by gloo, whose barrier may take 
 
 def number() -> int:
     """Number of processes that train this run."""
-    return group.get_world_size() if group.is_initialized() else 1
+    return group.get_world_size() if _several() else 1
 
 
 def rank() -> int:
     """Rank of this process, from 0; process 0 writes the files and prints."""
-    return group.get_rank() if group.is_initialized() else 0
+    return group.get_rank() if _several() else 0
 
 
 @contextmanager
@@ -52,11 +52,11 @@ def process_group(device: str | None = None) -> Iterator[int]:
     for one GPU by its number, which all the processes would share.
     """
     global _unhurried
-    launched = group.is_torchelastic_launched()
+    launched = group.is_available() and group.is_torchelastic_launched()
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE") if launched else ():
         if not (given := os.environ.get(name, "1")).isdecimal():
             raise ValueError(f"processes: {name} is {given!r}, but torchrun sets it to a whole number")
-    if not launched or group.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if not launched or _several() or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield rank()
         return
     on_gpus = torch.cuda.is_available() if device is None else str(device).partition(":")[0] == "cuda"
@@ -156,3 +156,9 @@ def _exchange(collective: Callable[..., object], *arguments: object) -> None:
     except RuntimeError as error:
         reason = str(error).splitlines()[0].partition(". ")[0]
         raise ConnectionError(f"processes: another one has ended, so this one stops: {reason}") from error
+
+
+def _several() -> bool:
+    return (
+        group.is_available() and group.is_initialized()
+    )  # a torch without `distributed` has the first alone

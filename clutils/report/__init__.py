@@ -121,9 +121,9 @@ def check(
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows;
       or where in the file it lies, see `checkpoints.open`
     - on_stage: called with the name of each stage as it begins; command: what was typed, for the page
-    - options: temperature, mean, std, size, tsne, numbers, seed, quick: see `examination.examine`; mean
-      may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or "auto" (the default for a
-      file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
+    - options: temperature, tsne, numbers, seed, quick: see `examination.examine`; mean, std, size: see
+      `preprocessing.fitted`; mean may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or
+      "auto" (the default for a file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
 
     For an encoder of grey images the colours of others are averaged.
 
@@ -212,7 +212,9 @@ def _report(
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
     given = (options.pop(name, None) for name in ("mean", "std", "size"))
     opened, shift, said = preprocessing.fitted(opened, judged, *given)
-    notes += [*opened.notes, said] if said else opened.notes
+    notes += opened.notes
+    if said and shift != preprocessing.NORMALISATIONS["none"]:
+        notes.append(said)
     found = examine(opened, gallery, judged, shift, on_stage=on_stage, **options)
     own = found.found
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
@@ -229,8 +231,8 @@ def _report(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     shown = data if isinstance(data, str) else judged.source.partition(" (")[0]
-    if shown.startswith("folder:"):  # without its path
-        shown = f"the folder {Path(shown.removeprefix('folder:')).resolve().name}"
+    if shown.startswith("folder:"):  # the last two parts of its path
+        shown = f"the folder {'/'.join(Path(shown.removeprefix('folder:')).resolve().parts[-2:])}"
     title = files.printable(f"{name} on {shown}")
     found.facts = provenance.facts(opened, found.gallery, judged, shift, options.get("seed", 0), command)
     return Report(

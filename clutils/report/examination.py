@@ -351,7 +351,9 @@ def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
 def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
-        unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
+        left = ", ".join(opened.unexpected[:3]) + ", ..." * (len(opened.unexpected) > 3)
+        why = f"; left out: {left}" if left else ""
+        unknown["head_uniformity"] = f"there is no projection head (or none that could be rebuilt){why}"
         return None
     try:
         z1, z2 = (encoders.embed(opened.head, view) for view in own)

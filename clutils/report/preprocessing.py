@@ -4,6 +4,7 @@ A batch normalisation keeps mean and variance of what it was trained on. Where i
 others, they are normalised in another way, or the network was put together in another way.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,7 +49,7 @@ def fitted(
 
     - images: of the kind that it was trained on, of which the first are looked at
     - mean, std: numbers, None where none is given, or "auto" as the mean: `best_normalisation`, and the
-      sentence says what it chose, unless images are fed as they are because that fits best
+      sentence says what it chose
     - size: side that images are resized to, None = as they are
 
     Raises Unfit where the network takes another size alone.
@@ -60,7 +61,6 @@ def fitted(
     opened = with_decided_stem(replace(opened, side=size or opened.side), seen)
     if mean == "auto":
         chosen, said = best_normalisation(opened, seen)
-        said = "" if chosen == NORMALISATIONS["none"] else said
         mean, std = chosen or (None, None)
     return opened, (mean or (0.0,), std or (1.0,)), said
 
@@ -177,24 +177,31 @@ def _without_start(stored: Moments, counted: int, met: Mapping[str, Moments]) ->
 
 def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
     """Mean and variance, by channel, of what reaches the layer of the first images: `MET` or more."""
-    caught: list[Tensor] = []
+    found: list[tuple[int, Tensor, Tensor]] = []
 
     class Enough(Exception):
         pass
 
     def catch(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-        caught.append(given[0].detach().float())
+        values = given[0].detach().float().transpose(0, 1).flatten(1).double()
+        found.append((values.shape[1], values.mean(dim=1), values.var(dim=1)))
         raise Enough
 
+    size = batch_size(prepared, seen)
     handle = layer.register_forward_pre_hook(catch)
     try:
-        encoders.embed(prepared, seen[:VIEWED], max(MET, batch_size(prepared, seen)))
-    except Enough:
-        pass
+        for part in seen[:VIEWED][: max(MET, size)].split(size):
+            with contextlib.suppress(Enough):
+                encoders.embed(prepared, part, size)
     finally:
         handle.remove()
-    values = caught[0].transpose(0, 1).flatten(1).double()
-    return values.mean(dim=1), values.var(dim=1)
+    counts, means, variances = zip(*found, strict=True)
+    if len(found) == 1:
+        return means[0], variances[0]
+    n, of_each = torch.tensor(counts).double()[:, None], torch.stack(means)
+    mean = (n * of_each).sum(dim=0) / n.sum()  # of all parts together
+    squares = (n - 1) * torch.stack(variances) + n * (of_each - mean).square()
+    return mean, squares.sum(dim=0) / (n.sum() - 1)
 
 
 def gap(met: Moments, remembered: Moments) -> float:

@@ -40,13 +40,17 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
             name = callback.__name__
             raise ValueError(f"callbacks has the class {name}, but must have an object: {name}(...)")
         if any(hasattr(callback, event) for event in EVENTS):
-            own = {event: getattr(callback, event, _nothing) for event in EVENTS}
+            own = {event: partial(_call, callback, event) for event in EVENTS}
         elif callable(callback):
             own = dict.fromkeys(EVENTS, _nothing) | {"after_step": callback}
         else:
             raise ValueError(f"callbacks has {callback!r}, which has no method {', '.join(EVENTS)}")
         found.append(SimpleNamespace(**own))
     return found
+
+
+def _call(callback: Any, event: str, run: RunState) -> None:
+    getattr(callback, event, _nothing)(run)
 
 
 def _nothing(run: RunState) -> None:

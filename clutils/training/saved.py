@@ -242,7 +242,8 @@ def add_evaluations(folder: str | Path, measured: pd.DataFrame, seen: Map) -> No
     if path.exists():
         before = _table(path, COLUMNS)
         measured = pd.concat([before[before["step"] < measured["step"].min()], measured])
-    files.write_atomically(path, measured.to_csv(index=False))
+    further = [name for name in measured if name not in COLUMNS]
+    files.write_atomically(path, measured.reindex(columns=[*COLUMNS, *further]).to_csv(index=False))
     own: dict[str, Any] = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
     own |= {"class_names": np.array(seen.class_names, dtype=str), "step": seen.step}
     files.write_atomically(Path(folder) / MAP, partial(np.savez_compressed, **own))

@@ -321,7 +321,10 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
         return "none" if shape is not None and len(shape) == 2 else "identity"
     told = {name: value for name, value in settings.items() if name not in ("groups", "check_inputs")}
     told = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-    own: Any = from_settings(told)
+    try:
+        own: Any = from_settings(told)
+    except TypeError:  # of another version: a setting that is not known here
+        return f"Augmentation({', '.join(f'{name}={value!r}' for name, value in told.items())})"
     known: dict[str, Any] = {name: make() for of in OTHERS.values() for name, make in of.items()}
     if isinstance(own, Augmentation):
         size = own.size if shape is None else min(shape[-2:])

@@ -117,3 +117,15 @@ def test_the_example_in_the_docs_runs(tmp_path, monkeypatch, capsys):
     assert {"checkpoint.pt", "measured.csv", "replay.html"} < {
         file.name for file in Path("runs/mine").iterdir()
     }
+
+
+def test_a_method_that_a_callback_gets_while_the_run_trains_is_called():
+    """Methods were looked up once, before the run: one that was set in `before_run` was never called."""
+    called = []
+
+    class Late:
+        def before_run(self, run):
+            self.after_step = lambda run: called.append(run.steps_done)
+
+    small(steps=2).finish([Late()], progress=False)
+    assert called == [1, 2]
