@@ -61,7 +61,9 @@ def contrast(
 
     Raises ValueError when an anchor has more than one positive.
     """
-    if isinstance(positives, Pairs) and temperature is None:  # (pairs, temperature)
+    if isinstance(positives, Pairs) and None not in (negatives, temperature):
+        raise ValueError("contrast: positives is a Pairs, which has its negatives: give (pairs, temperature)")
+    if isinstance(positives, Pairs) and temperature is None:
         negatives, temperature = None, negatives
     elif not isinstance(positives, Pairs) and positives.ndim == 1:
         positives = positives[:, None]

@@ -237,6 +237,8 @@ def share_of_class(at: Tensor, labels: Tensor, k: int, metric: str = "euclidean"
     from sklearn.neighbors import NearestNeighbors
 
     labels = as_classes(labels, "share_of_class", "labels", at)
+    if not at.isfinite().all():
+        raise ValueError(f"share_of_class: {tuple(at.shape)} must be finite numbers")
     points, labels = at[labels >= 0].double().cpu().numpy(), labels[labels >= 0].cpu()
     if len(points) < 2:
         return math.nan

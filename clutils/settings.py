@@ -14,8 +14,8 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
-from functools import cache, partial
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -224,11 +224,18 @@ class OnlyFields:
         super().__setattr__(name, value)
 
 
-@cache
 def _signature(cls: Any) -> inspect.Signature:
-    """That of a dataclass with the arguments of a class of `collect`."""
-    made = make_dataclass(cls.__name__, [(name, own.type, own) for name, own in cls.arguments.items()])
-    return inspect.signature(made).replace(return_annotation=inspect.Signature.empty)
+    one = inspect.Parameter
+    parameters = [
+        one(
+            name,
+            one.KEYWORD_ONLY if own.kw_only is True else one.POSITIONAL_OR_KEYWORD,
+            default=one.empty if own.default is MISSING else own.default,
+            annotation=own.type,
+        )
+        for name, own in cls.arguments.items()
+    ]
+    return inspect.Signature(sorted(parameters, key=lambda parameter: parameter.kind))
 
 
 def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 COMPARISONS = ("both views", "other view", "one way")  # whom `two_views` compares
 
+CHUNK = 2**18  # numbers of gathered keys at a time
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
 USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
 
@@ -251,14 +252,10 @@ class Batch:
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
-        if self.queue is None:
-            keys, own = torch.cat([self.first, self.second]), self.own
-            i, j = (owners(columns, len(self.first), own) for columns in (i, j))
-        else:
-            keys = self.queue.detach()
-        if len(keys) ** 2 <= i.numel() * keys.shape[1]:
-            return (keys @ keys.T)[i, j]
-        return (F.embedding(i, keys) * F.embedding(j, keys)).sum(dim=-1)
+        if self.queue is not None:
+            return among(self.queue.detach(), i, j)
+        keys, own = torch.cat([self.first, self.second]), self.own
+        return among(keys, *(owners(columns, len(self.first), own) for columns in (i, j)))
 
 
 def without_own(table: Tensor, images: int, views: int = 1, start: int = 0) -> Tensor:
@@ -275,6 +272,16 @@ def without_own(table: Tensor, images: int, views: int = 1, start: int = 0) -> T
     if images * views == table.shape[1]:
         return others
     return torch.cat([table[:, :before], others, table[:, behind:]], dim=1)
+
+
+def among(keys: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """Similarity of rows i to rows j of some keys: (N, D), (A, k), (A, k) -> (A, k)."""
+    if len(keys) ** 2 <= i.numel() * keys.shape[1]:
+        return (keys @ keys.T)[i, j]
+    # k vectors for each of all anchors at once would not fit beside a large queue
+    anchors = max(1, CHUNK // max(1, i.shape[1] * keys.shape[1]))
+    parts = zip(i.split(anchors), j.split(anchors), strict=True)
+    return torch.cat([(F.embedding(a, keys) * F.embedding(b, keys)).sum(dim=-1) for a, b in parts])
 
 
 def count(batch: int, comparison: str = "both views", queue: int | None = None) -> int:

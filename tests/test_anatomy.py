@@ -107,6 +107,4 @@ def test_the_gate_of_pairs_is_that_of_their_one_positive():
     several = losses.SupCon().compare(z1, z2, labels=torch.arange(8) // 2)
     fails(lambda: anatomy.gradient_scale(several, 0.3), "one positive per anchor, but anchor 0 has 3")
     fails(lambda: anatomy.gradient_scale(plain), "a temperature")
-    fails(
-        lambda: anatomy.gradient_scale(plain, plain.negatives, 0.3), "positives is a Pairs", "give it alone"
-    )
+    fails(lambda: anatomy.gradient_scale(plain, plain.negatives, 0.3), "give (pairs, temperature)")

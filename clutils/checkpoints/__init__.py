@@ -5,6 +5,7 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 network it is, in one order.
 """
 
+import argparse
 import contextlib
 import json
 import math
@@ -36,7 +37,6 @@ SETTINGS = (
 LOGITS = ("logit_scale", "logit_bias")
 LARGEST_LOG = 12.0  # of a scale that is a logarithm: CLIP's stays below log 100, SigLIP's near log 117
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
-DEEPEST = 6  # mapping of settings within others
 ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # keys that name a network
 LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
@@ -200,12 +200,19 @@ def _kinds(state: Any) -> str:
 
 
 def _settings(state: Any) -> dict[str, Any]:
-    """The plain values of a file's settings, under the usual names, one within another: innermost last."""
-    inner = [one for one in reading.mappings(state, DEEPEST) if one[0] and set(one[0]) <= set(SETTINGS)]
+    """The plain values of a file's settings, however deep under the usual names: innermost last."""
     found: dict[str, Any] = {}
-    for _, value in sorted(inner, key=lambda one: [-SETTINGS.index(key) for key in one[0]]):
-        named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
-        found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
+    waiting, seen = [state], set[int]()
+    while waiting and len(seen) < 100:
+        value = waiting.pop()
+        value = vars(value) if isinstance(value, argparse.Namespace) else value
+        if not isinstance(value, dict) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if value is not state:
+            named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
+            found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
+        waiting += [value[key] for key in SETTINGS if key in value]
     return found
 
 

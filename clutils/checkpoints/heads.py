@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from clutils.checkpoints import layouts
 from clutils.checkpoints.backbones import COUNTER
-from clutils.checkpoints.states import State, under_name
+from clutils.checkpoints.states import State
 
 FEWEST = 2  # linear layers of a head that no layout names: one alone may be a classifier
 # words in a name's beginning: parts that are not the head, or that belong to a second network
@@ -50,8 +50,11 @@ def found(
 
 def under(begin: str, states: Sequence[State], features: int) -> nn.Module:
     """The head that the caller names, by a key or a beginning of names. Raises ValueError where none is."""
-    for state in under_name(begin, states):
-        if head := rebuilt(state.names, features):
+    begin = begin.rstrip(".")
+    for state in states:
+        own = state.names if begin in (state.container, ".".join(state.keys)) else {}
+        own = own or layouts.with_prefix(f"{begin}.", state.names)
+        if own and (head := rebuilt(own, features)):
             return head
     fits = [where for state in states for where, *_ in found(state.names, [state], features)]
     raise ValueError(

@@ -14,10 +14,8 @@ from clutils.checkpoints.backbones import Partial
 from clutils.checkpoints.states import State
 
 MODULE = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
-SHAPES = (
-    "its network is told by all of its weights' names and shapes; one of timm's that has the same may "
-    "compute otherwise (then --arch timm:NAME)"
-)
+SHAPES = "its network is told by all of its weights' names and shapes"
+OTHERWISE = "; a variant of timm's that has the same may compute otherwise (then --arch timm:NAME)"
 NO_CLASSIFIER = "the file has nothing of its classifier: its hidden layers are left out, features end before"
 OWN = "a run of this package"
 # methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
@@ -203,6 +201,7 @@ def _by_library(
         known = _fitting(stated, state.names)
         said = "it is the one that the file names" if known else SHAPES
         if known := known or named.by_shapes(state.names):
+            said += OTHERWISE * (said == SHAPES and known.startswith("timm:"))
             opened = _by_name([state], path, known, every)
             return replace(opened, notes=[*opened.notes, said])
     signs = (name for state in found for name in named.signed(state.names))

@@ -120,26 +120,27 @@ def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
     moved = options.data if (options.data or "").startswith("folder:") else None  # to another place
     run = training.resume(checkpoint, moved, device=options.device, compile=options.compile)
     before = run.configuration
-    loss, method, of_method = before["loss"], before["method"], before["method_settings"]
-    before |= {"method_set": of_method, "schedule": run.schedules}
+    loss, method = before["loss"], before["method"]
     wanted = loss["name"] if options.loss is None else options.loss
-    asked = _given(options, kept=True, fixed=True)
-    asked.pop("steps", None)  # more of them continue it
-    asked["loss"] = {"name": wanted, "settings": loss["settings"] | settings_of("loss", wanted, options.set)}
-    asked["method_set"] = of_method | settings_of("method", method, options.method_set)
+    asked: list[tuple[str, Any, Any]] = [("--loss ", loss["name"], wanted)]  # option, what it was, what it is
+    for kind, of, kept in (("loss", wanted, loss["settings"]), ("method", method, before["method_settings"])):
+        option, given = ("--set", options.set) if kind == "loss" else ("--method-set", options.method_set)
+        settings = settings_of(kind, of, given)
+        asked += [(f"{option} {name}=", kept.get(name), now) for name, now in settings.items()]
+    for name, now in _given(options, kept=True, fixed=True).items():
+        if name not in ("loss", "augmentation", "steps"):  # more steps continue it
+            asked.append((f"--{name.replace('_', '-')} ", before[name], now))
     if options.schedule:
-        asked["schedule"] = schedules(options.schedule, run.live())
+        given = schedules(options.schedule, run.live())
+        asked.append(("--schedule ", _schedules_in_words(run.schedules), _schedules_in_words(given)))
     if options.augmentation is not None:
         with usage():
-            asked["augmentation"] = views.settings_of(views.named(options.augmentation, run.images))
-    for name, now in asked.items():
-        own = before[name]
+            same = views.named(options.augmentation, run.images) == run.augmentation
+        own = options.augmentation if same else views.name_of(before["augmentation"], run.images.shape)
+        asked.append(("--augmentation ", own, options.augmentation))
+    for option, own, now in asked:
         if now != own:
-            option = f"--{name.replace('_', '-')}"
-            if isinstance(now, Mapping):
-                differing = [key for key in {**own, **now} if own.get(key) != now.get(key)]
-                own, now = ({key: of.get(key) for key in differing} for of in (own, now))
-            raise BadUsage(f"--resume: {checkpoint} was trained with {option} {own}, not {now}")
+            raise BadUsage(f"--resume: {checkpoint} was trained with {option}{own}, not {now}")
     if options.epochs is not None:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
@@ -150,6 +151,10 @@ def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
             "asked for"
         )
     return run
+
+
+def _schedules_in_words(schedules: Mapping[str, Cosine]) -> str:
+    return " and ".join(f"{name}={schedule}" for name, schedule in schedules.items()) or "none"
 
 
 def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
@@ -229,9 +234,12 @@ def schedules(given: Sequence[str], live: Mapping[str, Any]) -> dict[str, Cosine
         name, _, parts = asked.partition("=")
         if name not in numbers:
             raise BadUsage(f"--schedule {asked}: may be of {', '.join(numbers)}")
-        with usage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400"):
+        try:
             lowest, highest, period = parts.split(":")
             cosine = float(lowest), float(highest), int(period)
+        except ValueError as error:
+            needed = f"needs three numbers, as in {name}=0.1:1:400"
+            raise BadUsage(f"--schedule {asked}: {needed}") from error
         with usage(f"--schedule {asked}"):
             found[name] = Cosine(*cosine)
             for end in cosine[:2]:

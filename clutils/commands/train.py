@@ -146,13 +146,16 @@ def _watching(run: Run, options: argparse.Namespace, folder: Path) -> Watcher:
 
 
 def _describe(run: Run) -> None:
-    from clutils import processes
+    from clutils import losses, processes
 
     shared = f", {processes.number()} processes" if processes.number() > 1 else ""
     data: Any = run.data  # the command's is a set, with a source
     what = f"{run.configuration['method']} with {run.loss} on {data.source}"
     where = f"on {run.device} in {run.settings.precision}{shared}"
     say(f"{what}, {where}: step {run.steps_done} of {run.steps}")
+    if isinstance(run.loss, losses.SupCon) and not run.method.uses_labels:
+        method = run.configuration["method"]
+        say(f"{method} gives its loss no labels, so SupCon is NT-Xent here: --method supcon gives them")
     if run.rows and not run.done and (rate := run.follow_settings()) > 1.5 * run.rows[-1]["learning_rate"]:
         rise = f"the learning rate rises from {run.rows[-1]['learning_rate']:.3g} to {rate:.3g}"
         say(f"{rise}: its schedule now spans {run.steps} steps")

@@ -236,7 +236,7 @@ def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     "hide" names controls, with commas, that are left out. Raises ValueError on a name or value that can't be.
     """
     one_of("explorers", "name", name, EXPLORERS)
-    explorer, who = EXPLORERS[name], f"explore {name}"
+    explorer, who = EXPLORERS[name], f"explorers {name}"
     found = {**explorer.opens, **given}
     known = {control.name: control for control in explorer.controls}
     for menu in [control for control in explorer.controls if control.prefix is not None]:

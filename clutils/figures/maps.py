@@ -105,7 +105,7 @@ def embedding_map(
     """
     ax = axes_for(ax, 5.4, 5.4)
     ((labels,), found) = labels_of("embedding_map", labels)
-    share = maps.share_of_class(torch.as_tensor(positions), labels, 10)
+    share = maps.share_of_class(torch.from_numpy(np.ascontiguousarray(positions)), labels, 10)
     class_names = class_names or found
     Points(ax, labels, class_names, size, names=names and share >= SORTED).update(positions)
     ax.set_title(style.literal(title))
@@ -130,7 +130,7 @@ def side_by_side(
     class_names, width = class_names or told, min(4.9, 10.6 / len(found))
     figure, axes = new(width * len(found), width + 1.15, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
-        share = maps.share_of_class(torch.as_tensor(positions), labels, 10)
+        share = maps.share_of_class(torch.from_numpy(np.ascontiguousarray(positions)), labels, 10)
         title = name if math.isnan(share) else f"{name}\nneighbours of its class: {share:.0%}"
         embedding_map(positions, labels, class_names, title, ax, size, names=False)  # the legend has them
     names = [(c, class_name(class_names, c)) for c in labels.unique().tolist() if c >= 0]

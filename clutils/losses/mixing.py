@@ -6,14 +6,16 @@ from torch import Tensor
 SHORTEST_MIX = 1e-12  # squared length: a mix of two opposite vectors has no direction
 
 
-def hardest(negatives: Tensor, count: int, who: str) -> Tensor:
+def hardest(negatives: Tensor, count: int, who: str, of: int | None = None) -> Tensor:
     """Columns of each anchor's `count` most similar negatives, (A, count), the hardest first.
+
+    - of: how many of the columns are negatives, where others are -inf; None: all
 
     Raises ValueError where there are fewer negatives than that.
     """
-    if count > negatives.shape[1]:
+    if count > (of := of or negatives.shape[1]):
         raise ValueError(
-            f"{who}: hardest is {count}, but there are only {negatives.shape[1]} negatives: a larger batch "
+            f"{who}: hardest is {count}, but there are only {of} negatives: a larger batch "
             f"or queue, or a smaller `hardest`"
         )
     return negatives.detach().topk(count, dim=1).indices

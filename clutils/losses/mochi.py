@@ -8,7 +8,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs, without_own
+from clutils.similarities import Batch, Pairs, among
 
 
 class MoCHi(Loss):
@@ -86,19 +86,18 @@ class MoCHi(Loss):
         if not batch.drawn:
             return pairs
         i, j, a, other, b = batch.drawn
-        to_keys = pairs.negatives
-        if batch.queue is None:  # views are constants: of these similarities the anchors alone learn
-            keys = torch.stack([batch.first, batch.second], dim=1).flatten(0, 1).detach()
-            anchors = torch.cat(batch.anchors)
-            to_keys = without_own(anchors @ keys.T, len(anchors) // 2, views=2, start=batch.start)
-        hardest = mixing.hardest(to_keys, self.hardest, self.name)
-        parents = hardest.gather(1, torch.cat([i, j, other], dim=1))
+        keys, to_keys = batch.queue, pairs.negatives
+        if keys is None:  # all views, as constants: of these similarities the anchors alone learn
+            keys, images = torch.cat([batch.first, batch.second]), torch.arange(len(batch.first)).to(i.device)
+            same = batch.own[:, None] == images.repeat(2)
+            to_keys = (torch.cat(batch.anchors) @ keys.detach().T).masked_fill(same, -torch.inf)
+        hardest = mixing.hardest(to_keys, self.hardest, self.name, pairs.negatives.shape[1])
+        parents = hardest.gather(1, torch.cat([i, j, other], dim=1))  # rows of the keys
         sizes = i.shape[1], j.shape[1], other.shape[1]
         to_i, to_j, to_other = to_keys.gather(1, parents).split(sizes, dim=1)
         with torch.no_grad():
             i, j, _ = parents.split(sizes, dim=1)
-            mixed = mixing.length(a, batch.among_negatives(i, j))
-            query_mixed = mixing.length(b, to_other)
+            mixed, query_mixed = mixing.length(a, among(keys, i, j)), mixing.length(b, to_other)
         pairs_mixed = (a * to_i + (1 - a) * to_j) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * to_other) / query_mixed

@@ -127,7 +127,7 @@ def _its(name: str) -> property:
 
 for _name in (
     *("encoder", "head", "loss", "out", "half_type", "uses_labels", "takes_extra_views", "extra_views"),
-    *("allocate", "after_step", "check_batch", "use", "networks", "chance"),
+    *("allocate", "after_step", "check_batch", "use", "networks", "chance", "negatives"),
 ):
     setattr(PiNDA, _name, _its(_name))
 

@@ -123,7 +123,8 @@ def check(
     - on_stage: called with the name of each stage as it begins; command: what was typed, for the page
     - options: temperature, tsne, numbers, seed, quick: see `examination.examine`; mean, std, size: see
       `preprocessing.fitted`; mean may be a name of `preprocessing.NORMALISATIONS`, which gives std too, or
-      "auto" (the default for a file): the one that fits best, with a note; weights: see `checkpoints.open`; out: files to write
+      "auto" (the default for a file): the one that fits best, with a note; weights: see
+      `checkpoints.open`; out: files to write
 
     For an encoder of grey images the colours of others are averaged.
 

@@ -16,7 +16,7 @@ from clutils.training.run import Run
 from clutils.training.saved import Checkpoints, save_run
 from clutils.training.schedules import Cosine
 from clutils.training.settings import Data, Settings, described, from_plain, usual_rate
-from clutils.training.watcher import Watcher, watching
+from clutils.training.watcher import Watcher, snapshot, watching
 
 __all__ = [
     "FAST_STEPS",
@@ -33,6 +33,7 @@ __all__ = [
     "resume",
     "save_run",
     "shorten",
+    "snapshot",
     "train",
     "usual_rate",
     "watching",

@@ -89,7 +89,7 @@ class Run(RunState):
 
         Raises ValueError while another run trains in this process, and for an object that is not a callback.
         """
-        every, gradients = [*checked(callbacks), *checked([Progress(progress)])], torch.is_grad_enabled()
+        every, gradients = [*checked(callbacks), Progress(progress)], torch.is_grad_enabled()
         with self.alone(), begun_and_ended(every, self):
             try:
                 while not self.done:

@@ -63,7 +63,7 @@ class Snapshot:
 
 
 def snapshot(run: Run) -> Snapshot:
-    """For the thread that owns the run, between two steps: `background.call(snapshot).result()`."""
+    """Copy of a run's encoder at its present step, for another thread or to keep; taken between two steps."""
     encoder = copy.deepcopy(run.encoder).requires_grad_(False)
     return Snapshot(run.steps_done, encoder, run.method.half_type)
 

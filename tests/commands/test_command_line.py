@@ -540,3 +540,11 @@ def test_a_full_disk_behind_stdout_is_one_line():
             [sys.executable, "-m", "clutils", "doctor"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert ended.returncode == 1 and ended.stderr == "clutils: [Errno 28] No space left on device\n"
+
+
+def test_supcon_without_labels_is_said_to_be_nt_xent(capsys, tmp_path):
+    """Its loss was NT-Xent's to the last digit, and no word said why."""
+    assert run("train", *SHORT, "--loss", "SupCon", "--out", tmp_path / "plain") == 0
+    assert "so SupCon is NT-Xent here: --method supcon" in capsys.readouterr().out
+    assert run("train", *SHORT, "--method", "supcon", "--out", tmp_path / "labels") == 0
+    assert "NT-Xent here" not in capsys.readouterr().out

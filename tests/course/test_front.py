@@ -27,14 +27,14 @@ def without_last_digits(text: str) -> str:
 
 
 def test_the_committed_page_is_what_make_explorers_writes():
-    committed = front.OUT.read_text("utf-8")
+    committed = front.OUT.resolve().read_text("utf-8")
     assert without_last_digits(committed) == without_last_digits(front.page()), "run make explorers"
     assert len(committed.encode()) < 380_000 and not re.search(r"<link|\bsrc=|@import|\bfetch\(", committed)
 
 
 @pytest.fixture
 def index(chromium):
-    with Opened(chromium, front.OUT, reduced_motion="no-preference") as found:
+    with Opened(chromium, front.OUT.resolve(), reduced_motion="no-preference") as found:
         for part in front.PARTS:
             found.until(f"Boolean({INSIDE.format(part.name)})")
         yield found
@@ -249,7 +249,7 @@ def test_the_hero_stops_off_the_screen_and_at_its_end_and_goes_on_when_it_is_see
 
 
 def test_with_reduced_motion_hero_map_and_thumbnails_stand_at_their_ends(chromium):
-    with Opened(chromium, front.OUT) as found:
+    with Opened(chromium, front.OUT.resolve()) as found:
         found.until(SETTLED)
         assert "no gap sets a class apart any more" in found.page.inner_text("#story")
         found.page.evaluate("document.getElementById('starts').scrollIntoView()")

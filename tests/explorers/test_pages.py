@@ -395,9 +395,9 @@ def test_without_segno_a_code_asks_for_it(monkeypatch):
     ("name", "settings", "said"),
     [
         ("sphere", {}, "name is 'sphere', but must be one of W, circle, matrix, run"),
-        ("W", {"loss": "VICregs"}, "explore W: loss is 'VICregs', but must be one of PairMargin"),
-        ("W", {"loss": "VICReg"}, "explore W: loss is 'VICReg', which is left out: works on variances"),
-        ("W", {"temperature": -1}, "explore W: temperature is -1, but must be a number from"),
+        ("W", {"loss": "VICregs"}, "explorers W: loss is 'VICregs', but must be one of PairMargin"),
+        ("W", {"loss": "VICReg"}, "explorers W: loss is 'VICReg', which is left out: works on variances"),
+        ("W", {"temperature": -1}, "explorers W: temperature is -1, but must be a number from"),
         ("W", {"loss": "Robust", "temperature": 0.1}, "there is no setting temperature"),
         ("circle", {"loss": "SSCL"}, "loss is 'SSCL', which is left out: draws new numbers at each step"),
         ("circle", {"pictures": 2.5}, "pictures is 2.5, but must be a whole number from 2 to 64"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils import data, encoders, methods
+from clutils import data, encoders, methods, similarities
 from tests.losses import oracles
 
 VECTORS = data.load("vectors:digits", limit=96).vectors.double()
@@ -68,6 +68,18 @@ def by_loops(loss, z1, z2, labels=None, one_way=False) -> float:
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels, other_view=one_way)
     rows = rows[: len(z1)] if one_way else rows
     return float(oracles.written(loss, rows).mean())
+
+
+def in_loops(loss, z1, z2, labels=None, one_way=False) -> Tensor:
+    """The package's own loss, for its gradient; its value is that of `by_loops`."""
+    if labels is None:
+        views = [similarities.normalise(z) for z in (z1, z2)]
+        pairs = similarities.two_views(*views, comparison="one way" if one_way else "both views")
+        own = loss.per_anchor(pairs).mean()
+    else:
+        own = loss(z1, z2, labels=torch.tensor(labels))
+    assert abs(own.item() - by_loops(loss, z1, z2, labels, one_way)) < 1e-9
+    return own
 
 
 def slopes_of_views(method) -> list[Tensor]:

@@ -8,6 +8,7 @@ Sixteen images under a loss, the map of a recorded run, and the explorers of `PA
 import argparse
 import base64
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -16,12 +17,11 @@ from typing import Any
 
 import clutils
 from clutils import explorers, files
-from clutils.course.book import running
 from clutils.explorers import controls, replay
 from clutils.explorers.pages import embedded, template
 
 HERE = resources.files("clutils.course.book")
-OUT = running.ROOT / "notebooks" / "explorers" / "index.html"
+OUT = Path("notebooks", "explorers", "index.html")
 PIECE = re.compile(r"[^\n]*?(?:\n|\},|$)")
 
 # a queue of random directions in a hundred dimensions
@@ -100,13 +100,18 @@ def write(path: Path = OUT) -> None:
     files.write_atomically(path, page())
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Write the course's front page.")
     parser.add_argument("file", nargs="?", type=Path, default=OUT, help="default: %(default)s")
     path = parser.parse_args().file
-    write(path)
+    try:
+        write(path)
+    except OSError as error:
+        print(f"clutils: {error}", file=sys.stderr)
+        return 1
     print(f"{path}: open it in a browser")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

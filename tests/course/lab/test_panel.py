@@ -471,9 +471,7 @@ WITH_KIND = ("method", "encoder", "augmentation")  # menus that follow the kind 
 def test_menus_follow_the_kind_of_data_and_what_does_not_fit_it_gives_way(seen, encoder, view, stays):
     lab, kind = made(encoder="conv16", batch_size=64, steps=2), data.kind_called(seen).name
     lab.menus["data"].value = seen
-    offered = {
-        name: [v for _, v in lab.menus[name].options] for name in ("method", "encoder", "augmentation")
-    }
+    offered = {name: [v for _, v in lab.menus[name].options] for name in WITH_KIND}
     assert set(offered["method"]) == set(methods.catalogue(kind))
     assert (lab.menus["method"].value == "simclr") == stays  # it stays where it can
     for menu in ("method", "data"):
