@@ -154,13 +154,6 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     return (shares * similarities.false_negatives(labels)).sum(dim=1)
 
 
-def push_on_hardest(negatives: Tensor, push: Tensor) -> Tensor:
-    """`push_share` of the hardest tenth of an anchor's negatives, at least one: (A, K), (A, K) -> (A,)."""
-    count = max(1, round(negatives.shape[1] / 10))
-    hardest = torch.zeros_like(negatives, dtype=torch.bool)
-    return push_share(push, hardest.scatter(1, negatives.topk(count, dim=1).indices, True))
-
-
 def push_share(push: Tensor, chosen: Tensor) -> Tensor:
     """Share of each anchor's push (A, K) that falls on chosen negatives, bool (A, K) -> (A,).
 

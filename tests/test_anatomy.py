@@ -48,11 +48,7 @@ def test_the_push_on_false_negatives_is_the_sum_of_their_pushes():
 
 
 def test_shares_of_the_push_are_those_of_a_plain_sum_and_what_is_drawn_in_counts_for_nothing():
-    negatives = torch.tensor([[0.9, 0.1, -0.3, 0.5, 0.0], [0.1, 0.2, 0.3, 0.4, 0.5]]).double()
     push = torch.tensor([[3.0, 1.0, -2.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]]).double()
-    wider = [table.repeat_interleave(4, dim=1) for table in (negatives, push)]
-    assert anatomy.push_on_hardest(*wider).tolist() == [6 / 32, 0], "a tenth of twenty is two"
-    assert anatomy.push_on_hardest(negatives, push).tolist() == [3 / 8, 0], "a tenth of five is one, at least"
     chosen = torch.tensor([[False, True, True, True, False]] * 2)
     assert anatomy.push_share(push, chosen).tolist() == [5 / 8, 0]
     parts = [3 / 8, 1 / 8, 4 / 8]

@@ -130,9 +130,9 @@ def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
     for name, now in _given(options, kept=True, fixed=True).items():
         if name not in ("loss", "augmentation", "steps"):  # more steps continue it
             asked.append((f"--{name.replace('_', '-')} ", before[name], now))
-    if options.schedule:
-        given = schedules(options.schedule, run.live())
-        asked.append(("--schedule ", _schedules_in_words(run.schedules), _schedules_in_words(given)))
+    if options.schedule and schedules(options.schedule, run.live()) != run.schedules:
+        own = " and ".join(f"{name}={one}" for name, one in run.schedules.items()) or "none"
+        asked.append(("--schedule ", own, " ".join(options.schedule)))
     if options.augmentation is not None:
         with usage():
             same = views.named(options.augmentation, run.images) == run.augmentation
@@ -151,10 +151,6 @@ def resumed_run(folder: Path, options: argparse.Namespace) -> Run:
             "asked for"
         )
     return run
-
-
-def _schedules_in_words(schedules: Mapping[str, Cosine]) -> str:
-    return " and ".join(f"{name}={schedule}" for name, schedule in schedules.items()) or "none"
 
 
 def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
-LARGEST = 2.0**63  # what int64 does not hold
 MISSING = ("NoneType", "NAType", "NaTType")  # types of what stands in place of a label, beside NaN
 SIGNS = ("-1", "1")  # what the two classes are called where these are all labels
 SPLITS = {  # what a split is called: its role, 'train' or another
@@ -109,7 +108,7 @@ def _whole(who: str, given: np.ndarray) -> np.ndarray:
         if (wrong := given[~whole & (given == given)]).size:
             raise ValueError(f"{who}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
         given = np.where(whole, given, -1)
-    if given.size and not -LARGEST <= float(given.min()) <= float(given.max()) < LARGEST:
+    if given.size and not -(2.0**63) <= float(given.min()) <= float(given.max()) < 2.0**63:
         large = max(given.min(), given.max(), key=lambda label: abs(float(label)))
         raise ValueError(f"{who}: labels hold {float(large):g}, but must be classes: whole numbers or names")
     return given.astype(np.int64)

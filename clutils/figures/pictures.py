@@ -115,13 +115,6 @@ class Views:
         )
 
 
-def drawn_views(
-    images: Tensor, drawn: Sequence[Parameters], made: Sequence[Tensor], names: Sequence[str] = ()
-) -> Figure:
-    """`Views`, filled at once: arguments and errors as there."""
-    return Views(images, names).update(drawn, made)
-
-
 def overlap(first: Parameters, second: Parameters) -> Tensor:
     """Overlap of two crops: the share of all pixels in either that are in both, (n,), from 0 to 1."""
     tops, lefts = torch.maximum(first.boxes[:, :2], second.boxes[:, :2]).unbind(1)

@@ -196,8 +196,6 @@ def met(prepared: Prepared, layer: nn.Module, seen: Tensor) -> Moments:
     finally:
         handle.remove()
     counts, means, variances = zip(*found, strict=True)
-    if len(found) == 1:
-        return means[0], variances[0]
     n, of_each = torch.tensor(counts).double()[:, None], torch.stack(means)
     mean = (n * of_each).sum(dim=0) / n.sum()  # of all parts together
     squares = (n - 1) * torch.stack(variances) + n * (of_each - mean).square()

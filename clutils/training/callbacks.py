@@ -39,22 +39,16 @@ def checked(callbacks: Iterable[Any]) -> list[Any]:
         if isinstance(callback, type):
             name = callback.__name__
             raise ValueError(f"callbacks has the class {name}, but must have an object: {name}(...)")
-        if any(hasattr(callback, event) for event in EVENTS):
-            own = {event: partial(_call, callback, event) for event in EVENTS}
-        elif callable(callback):
-            own = dict.fromkeys(EVENTS, _nothing) | {"after_step": callback}
-        else:
-            raise ValueError(f"callbacks has {callback!r}, which has no method {', '.join(EVENTS)}")
-        found.append(SimpleNamespace(**own))
+        if not any(hasattr(callback, event) for event in EVENTS):
+            if not callable(callback):
+                raise ValueError(f"callbacks has {callback!r}, which has no method {', '.join(EVENTS)}")
+            callback = SimpleNamespace(after_step=callback)
+        found.append(SimpleNamespace(**{event: partial(_call, callback, event) for event in EVENTS}))
     return found
 
 
 def _call(callback: Any, event: str, run: RunState) -> None:
-    getattr(callback, event, _nothing)(run)
-
-
-def _nothing(run: RunState) -> None:
-    pass
+    getattr(callback, event, lambda run: None)(run)
 
 
 @contextmanager

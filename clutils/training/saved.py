@@ -266,15 +266,6 @@ def place(folder: str | Path, name: str) -> Path:
     return found
 
 
-def free_name(folder: str | Path, name: str) -> str:
-    """This name, or where it is taken the next one that is not: run-1, run-2, ..."""
-    name = name.strip()
-    while _taken(Path(folder) / name):
-        stem, _, number = name.rpartition("-")
-        name = f"{stem}-{int(number) + 1}" if number.isdecimal() and stem else f"{name}-2"
-    return name
-
-
 def _is_described(run: Run, folder: Path) -> bool:
     """True where config.json is of this part of the run, or of an earlier one that nothing was added to."""
     with contextlib.suppress(OSError, ValueError):
@@ -283,12 +274,13 @@ def _is_described(run: Run, folder: Path) -> bool:
     return False
 
 
-def _taken(folder: Path) -> bool:
+def is_taken(folder: Path) -> bool:
+    """True where something is there that is no empty folder."""
     return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
 
 
 def _refuse_taken(folder: Path) -> None:
-    if _taken(folder):
+    if is_taken(folder):
         raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
 
 

@@ -284,12 +284,3 @@ def test_runs_are_listed_newest_last_and_a_missing_folder_has_none(run, tmp_path
             os.utime(path, (1e9 + age, 1e9 + age))
     assert [found.name for found in saved.listed(tmp_path)] == ["c", "a", "b"]
     assert saved.listed(tmp_path / "nowhere") == []
-
-
-def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):
-    assert saved.free_name(tmp_path / "nowhere", "run-1") == "run-1"
-    for name in ("run-1", "run-2", "a-b", "run-9"):
-        (tmp_path / name).write_text("taken")
-    assert saved.free_name(tmp_path, "run-1") == "run-3"
-    assert saved.free_name(tmp_path, "run-9") == "run-10"
-    assert saved.free_name(tmp_path, "a-b") == "a-b-2"

@@ -17,7 +17,7 @@ from clutils.course.lab.background import Background
 from clutils.course.lab.choices import FOLDER, ITS_OWN, OWN, Choices
 from clutils.course.lab.dials import Dials, check
 from clutils.course.lab.figures import LabFigure
-from clutils.course.lab.runs import LabRun, watched
+from clutils.course.lab.runs import LabRun, free_name, watched
 from clutils.course.lab.thread import Following, Screen, first_charts
 from clutils.course.live import beside_cells
 from clutils.course.panels import MUTED, below
@@ -240,7 +240,7 @@ class Lab(W.VBox):
             kept = record.write(path)
         self.error.say()
         self.kept.value = below(f"Kept in {path}.", MUTED, role="status")
-        self.name.value = saved.free_name(self.folder, self.name.value.strip() or "run-1")
+        self.name.value = free_name(self.folder, self.name.value.strip() or "run-1")
         return kept
 
     def draw_tsne(self) -> threading.Thread | None:
@@ -333,7 +333,7 @@ class Lab(W.VBox):
         self.continue_button = made("continue", "forward", "Go on with the run that was stopped", self.go_on)
         self.keep_button = made("keep checkpoint", "save", "Write it into its folder", self.keep)
         self.tsne_button = made("draw t-SNE", "map-o", "A map of the sample as it is now", self.draw_tsne)
-        free = saved.free_name(self.folder, "run-1")
+        free = free_name(self.folder, "run-1")
         self.name = W.Text(free, description="as", layout=W.Layout(width="190px"))
         self.name.style.description_width = "3ch"
         self.kept, self.note = W.HTML(), W.HTML()

@@ -120,3 +120,12 @@ def watched(run: Run, title: str, data_name: str | None) -> LabRun:
     source = getattr(run.data, "source", "your own data")
     watcher = watching(run, data_name)
     return LabRun(title, run, Background(run, [watcher]), watcher, source)
+
+
+def free_name(folder: str | Path, name: str) -> str:
+    """This name, or where it is taken the next one that is not: run-1, run-2, ..."""
+    name = name.strip()
+    while saved.is_taken(Path(folder) / name):
+        stem, _, number = name.rpartition("-")
+        name = f"{stem}-{int(number) + 1}" if number.isdecimal() and stem else f"{name}-2"
+    return name

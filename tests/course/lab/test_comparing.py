@@ -7,6 +7,7 @@ import pytest
 
 from clutils import training, views
 from clutils.course import lab as lesson
+from clutils.course.lab.runs import free_name
 from clutils.training import saved
 from tests.course.drawn import exported
 from tests.course.lab.test_panel import LONG, made
@@ -120,3 +121,12 @@ def test_more_runs_than_can_be_told_apart_are_refused_in_a_line():
     compared = lesson.compare_runs(runs)
     compared.choose(*compared.runs)
     assert "8 runs are picked" in compared.error.value
+
+
+def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):
+    assert free_name(tmp_path / "nowhere", "run-1") == "run-1"
+    for name in ("run-1", "run-2", "a-b", "run-9"):
+        (tmp_path / name).write_text("taken")
+    assert free_name(tmp_path, "run-1") == "run-3"
+    assert free_name(tmp_path, "run-9") == "run-10"
+    assert free_name(tmp_path, "a-b") == "a-b-2"
