@@ -361,3 +361,22 @@ def test_names_that_many_share_open_with_the_usual_padding_and_say_so(origin, be
     for method, named in {"barlow_twins": "Barlow Twins", "supcon": ""}.items():
         opened.settings = {"method": method}
         assert opened.untempered == named
+
+
+def test_settings_count_also_where_another_key_has_the_same_mapping(tmp_path):
+    """Pickle keeps that two keys have one mapping; the walk had met it elsewhere, and took nothing of it."""
+    own = {"temperature": 0.23, "method": "byol"}
+    opened = reopened({"callbacks": own, "state_dict": under("", 1), "config": own}, tmp_path)
+    assert opened.temperature == 0.23 and opened.untempered == "BYOL"
+
+
+def test_a_head_that_is_named_is_the_one_among_the_names_and_no_average_of_an_outer_key(tmp_path):
+    average = {name.removeprefix("proj."): value for name, value in mlp("proj").items()}
+    average = average | {"2.weight": torch.ones(5, 8), "2.bias": torch.zeros(5)}
+    state = {
+        "model": under("net.", 1) | mlp("proj"),
+        "proj": {"ema": average, "opt": {"exp_avg": torch.ones(3)}},
+    }
+    reopened(state, tmp_path)
+    head = checkpoints.open(tmp_path / "file.pt", head="proj").head
+    assert head(torch.ones(2, 512)).shape == (2, 8)
