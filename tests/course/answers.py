@@ -26,9 +26,6 @@ def judged(
 ) -> Callable[[str], None]:
     """The test that each exercise of the lesson takes its answers and none of its mistakes."""
 
-    own = {exercise.name for exercise in lesson.exercises.EXERCISES}
-    assert own == {*answers, *mistakes} & own, f"{own - {*answers, *mistakes}}: no answer or mistake is tried"
-
     @pytest.mark.parametrize("name", sorted({*answers, *mistakes}))
     def takes_other_ways_and_no_mistake(name: str) -> None:
         exercise = getattr(lesson, name)

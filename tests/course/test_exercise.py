@@ -129,6 +129,13 @@ def test_it_has_hints_and_a_solution_that_shows_code(exercise):
         assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
 
 
+def test_every_exercise_is_tried_by_its_lessons_own_tests():
+    files = [file for file in Path(__file__).parent.rglob("test_*.py") if file.name != Path(__file__).name]
+    named = set(re.findall(r"\w+", "\n".join(file.read_text("utf-8") for file in files)))
+    lacking = [each.id for each in EVERY if each.values[0].name not in named]
+    assert not lacking, f"{', '.join(lacking)}: further answers and mistakes in tests/course/test_<folder>.py"
+
+
 def test_names_are_unique_and_each_lesson_has_its_exercises_by_name():
     names = [e.name for es in exercise.catalogue().values() for e in es]
     assert len(names) == len(set(names))
