@@ -184,7 +184,7 @@ def chosen_loss(name: str | None, settings: Sequence[str], usual: Any = None) ->
 def settings_of(kind: str, name: str, settings: Sequence[str]) -> dict[str, Any]:
     """['temperature=0.1'] -> {'temperature': 0.1}, for the loss or the method of this name.
 
-    Raises BadUsage, listing what there is, on a name or setting that does not exist; and on what is no value.
+    Raises BadUsage for an unknown name or setting, with the known ones, and for a text that is no value.
     """
     from clutils import losses, methods
     from clutils.settings import SYNONYMS, did_you_mean

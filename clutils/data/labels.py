@@ -100,7 +100,7 @@ def numbered(who: str, *parts: Any) -> tuple[list[Tensor], tuple[str, ...]]:
 
 
 def _whole(who: str, given: np.ndarray) -> np.ndarray:
-    """Whole numbers as int64, -1 for NaN. Raises ValueError on fractions and on what is no number."""
+    """Whole numbers as int64, -1 for NaN. Raises ValueError for fractions, other types, and beyond 2^63."""
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{who}: labels are {given.dtype}; whole numbers or names are needed")
     if given.dtype.kind == "f":
