@@ -60,6 +60,7 @@ def test_no_answer_stands_in_the_form_as_it_is_looked_up(name: str):
 def test_a_number_counts_to_its_third_digit_and_a_whole_one_to_its_last():
     assert questions.spelled(298.04, 1.0) == "2.98e2" and questions.spelled(-0.00123456, 1.0) == "-1.23e-3"
     assert questions.spelled(510, 1) != questions.spelled(511, 1)
+    assert questions.spelled(-0.0, 1.0) == questions.spelled(0.0, 1.0)
     own = data(FORMS["pull"])  # 0.3857
     right = own["said"].index("✓ pull: right.")
     taken = [k for k in range(380, 393) if own["keys"].get(questions.hashed(f"pull\n{k / 100}e-1")) == right]

@@ -124,7 +124,7 @@ def by_hand(asked: Exercise) -> tuple[Exercise, str] | None:
 
 def spelled(value: float, like: float) -> str:
     """A number as the page compares it: so many digits of an answer like this one."""
-    mantissa, exponent = f"{value:.{DIGITS[type(like)] - 1}e}".split("e")
+    mantissa, exponent = f"{value + 0.0:.{DIGITS[type(like)] - 1}e}".split("e")  # -0.0 is 0
     return f"{mantissa}e{int(exponent)}"
 
 
