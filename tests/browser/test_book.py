@@ -39,7 +39,7 @@ UNSEEN = """async ([smallest, shrunk]) => { // what a hall would not see: too ta
         const images = [...slide.querySelectorAll('img')];
         await Promise.all(images.map((image) => { image.loading = 'eager'; return image.decode(); }));
         if (frame || images.length) await new Promise((go) => setTimeout(go, frame ? 4000 : 30));
-        await new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))); // pictures may move
+        await new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))); // moved
         if (frame?.dataset.controls) { // two controls, type of 18 px
             const inside = frame.contentDocument, zoom = scale * frame.style.zoom;
             const texts = [...inside.querySelectorAll('svg text')].filter((text) => text.checkVisibility());
