@@ -176,7 +176,8 @@ class LabFigure:
 
     def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
         """A thin line where a setting was changed, in every chart, and its new value in the first."""
-        for (lines, text), change in zip_longest(self._marks, changes[-MOST_MARKS:]):
+        newest = _settled(changes, self.steps / 50)[-MOST_MARKS:]
+        for (lines, text), change in zip_longest(self._marks, newest):
             for artist in (*lines, text):
                 artist.set_visible(change is not None)
             if change is None:
@@ -186,7 +187,16 @@ class LabFigure:
                 line.set_xdata([step, step])
             first = step < 0.06 * self.charts[0].get_xlim()[1]  # there is no room to the left of it
             words = f" {_turned_to(name, value)} "
-            text.set(x=step, ha="left" if first else "right", text=words)
+            y, side = self._beside_chance()
+            text.set(x=step, y=y, va=side, ha="left" if first else "right", text=words)
+
+    def _beside_chance(self) -> tuple[float, str]:
+        """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
+        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
+        low, high = self.charts[0].get_ylim()
+        if known and (known[-1] - low) / (high - low) < 0.6:
+            return 0.98, "top"
+        return 0.02, "bottom"
 
     def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
         """Made beforehand: a new artist would have everything that stands still drawn again."""
@@ -389,6 +399,16 @@ def _beside(ax: Axes, x: float, y: float, text: str = "", **look: Any) -> Text:
     name = ax.text(x, y, text, path_effects=style.halo(), **place, **look)
     name.set_in_layout(False)
     return name
+
+
+def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tuple[int, str, Any]]:
+    """The changes without those that the same setting soon left again: a slider on its way is one change."""
+    kept: list[tuple[int, str, Any]] = []
+    for change in changes:
+        if kept and kept[-1][1] == change[1] and change[0] - kept[-1][0] <= within:
+            kept.pop()
+        kept.append(change)
+    return kept
 
 
 def _inside(ax: Axes, text: str, **options: Any) -> Any:

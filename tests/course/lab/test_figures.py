@@ -159,8 +159,30 @@ def test_a_changed_setting_is_a_line_in_every_chart_with_its_new_value():
     assert marks(picture) == []
 
 
-def test_only_the_newest_marks_are_shown():
+@pytest.mark.parametrize("loss", [4.5, 60.0])
+def test_the_words_at_a_mark_are_of_a_size_to_read_and_not_on_the_line_of_chance(loss):
     picture = filled()
+    rows = [*ROWS, row(51, loss=loss)]
+    picture.update(rows, LOOKED, None, [(1, "temperature", 0.5), (30, "stop_gradient", False)])
+    picture.figure.canvas.draw()
+    ax = picture.charts[0]
+    chance, frame = ax.transData.transform((0, 5.5))[1], ax.get_window_extent()
+    texts = [text for _, text in picture._marks if text.get_visible()]
+    assert len(texts) == 2
+    for text in texts:
+        box = text.get_window_extent()
+        assert text.get_fontsize() >= 8 and not box.y0 <= chance <= box.y1
+        assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+
+
+def test_a_slider_on_its_way_is_one_mark_and_only_the_newest_are_shown():
+    picture = filled()
+    picture.update(
+        ROWS, (), None, [(10, "temperature", 0.3), (11, "temperature", 0.4), (12, "temperature", 0.5)]
+    )
+    assert marks(picture) == [(12, "τ 0.5")]
+    picture.update(ROWS, (), None, [(10, "temperature", 0.3), (11, "alpha", 0.4), (12, "temperature", 0.5)])
+    assert len(marks(picture)) == 3
     many = [(5 * k, "alpha", k / 10) for k in range(20)]
     picture.update(ROWS, (), None, many)
     assert [step for step, _ in marks(picture)] == [step for step, _, _ in many[-MOST_MARKS:]]
