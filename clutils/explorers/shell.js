@@ -310,8 +310,7 @@ export function begin(app, milliseconds, at) {
 
 function lay(app) { // the controls that there are now; an input that stays is kept, with its focus
   const wanted = controls(app.data, app.state).filter(
-    (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.page.shown || app.page.shown(app, c.name)) &&
-      (!app.only || app.only.includes(c.name))); // a slide's explorer has those of its question
+    (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.only || app.only.includes(c.name)) && (!app.page.shown || app.page.shown(app, c.name)));
   const key = wanted.map((c) => c.name + (c.symbol || "") + c.label).join();
   if (key !== app.laid) {
     app.laid = key;
