@@ -75,11 +75,7 @@ def page(
         )
     explorer, link = EXPLORERS[name], base_url and f"{base_url.rstrip('/')}/{name}.html"
     data: dict[str, Any] = {"name": name, "title": explorer.title, "lead": explorer.lead, "base": link}
-    data |= {
-        "settings": [control.described() for control in explorer.controls],
-        "defaults": given,
-        "plain": plain,
-    }
+    data |= {"settings": [of.described() for of in explorer.controls], "defaults": given, "plain": plain}
     data |= {"source": f"clutils {clutils.__version__}."}
     data |= {
         "qr": qr_code(link, {key: of for key, of in given.items() if of != plain.get(key)}) if link else ""
@@ -90,8 +86,9 @@ def page(
     else:
         data |= {"losses": {known: _described(known) for known in controls.FAMILY}, "check": _references()}
         out = {loss: why for loss, why in controls.LEFT_OUT[name].items() if controls.of_the_family(loss)}
-        said = "; ".join(f"{style.title(loss)} {why}" for loss, why in out.items())
-        data["source"] += f" Left out: {said}." if out else ""
+        if out and "loss" not in given.get("hide", "").split(","):  # else there is no menu that lacks them
+            said = "; ".join(f"{style.title(loss)} {why}" for loss, why in out.items())
+            data["source"] += f" Left out: {said}."
     if name == "matrix":
         data |= {"pairs": json.loads((SOURCES / "pairs.json").read_text(encoding="utf-8"))}
         data |= {"near": anatomy.NEAR, "past": anatomy.PAST, "scales": anatomy.SCALES}

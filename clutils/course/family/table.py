@@ -175,7 +175,10 @@ def tex(formula: str) -> str:
 
     def symbol(found: re.Match[str]) -> str:
         written = TEX.get(found[1], found[1])
-        return f"{{{written}}}**" if found[2] else written  # what has an index takes a power in braces alone
+        if not found[2]:
+            return written
+        # what has an index takes a power in braces alone, what has a sign above it in brackets
+        return f"({written})**" if "^" in written else f"{{{written}}}**"
 
     text = re.sub(r"([A-Za-z_]+)(\*\*)?", symbol, formula)
     text = re.sub(r"\*\*([\d.]+)", r"^{\1}", text).replace("**", "^")

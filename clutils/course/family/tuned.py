@@ -226,7 +226,7 @@ def tuned_figure() -> Figure:
     left.set(xlabel="kNN accuracy\n(%, a point a seed)")
     left.set_yticks(range(len(shown)), shown)
     left.set_ylim(len(shown) - 0.5, -0.5)
-    with_views = " of as many views" if {*SAME_VIEWS} & {*shown} else ""
+    with_views = " of as many views (itself: of two)" if {*SAME_VIEWS} & {*shown} else ""
     right.set(xlabel=f"minus NT-Xent{with_views}\n(points, same seed)")
     said = "; ".join(in_words(name) for name in CONTENDERS[1:])
     return describe(figure, f"Losses on real images, each at its best of a grid. {said}.")

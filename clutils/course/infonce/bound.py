@@ -17,10 +17,14 @@ def told(information: float, K: int, dimensions: int = 20, anchors: int = 128, s
 
     Each of the entries of x is Gaussian, and a has the correlation ρ with it: I = -(D/2) log(1 - ρ²). The
     best similarity is log p(x|a)/p(x) (van den Oord et al. 2018, eq. 5), so that no encoder shows more.
+    The draws get exactly the spread and correlation that was asked for, so that these anchors share
+    `information` nats on average, not only in the long run.
     """
     draw = torch.Generator().manual_seed(seed)
     rho = math.sqrt(1 - math.exp(-2 * information / dimensions))
     a, noise = torch.randn(2, anchors, dimensions, generator=draw, dtype=torch.float64)
+    noise -= (a * noise).sum() / a.square().sum() * a
+    a, noise = (entries / entries.square().mean().sqrt() for entries in (a, noise))
     positive = rho * a + math.sqrt(1 - rho**2) * noise
     others = torch.randn(K, dimensions, generator=draw, dtype=torch.float64)
 

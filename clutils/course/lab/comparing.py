@@ -25,7 +25,8 @@ NAMES = {
     "uniformity": "uniformity",
 }
 STYLE = (  # names and paths may break anywhere
-    "<style>.clutils-compared td { text-align: left; vertical-align: top; overflow-wrap: anywhere; "
+    "<style>.clutils-compared :is(td, th) { padding: 2px 14px 2px 0 } "
+    ".clutils-compared td { text-align: left; vertical-align: top; overflow-wrap: anywhere; "
     "min-width: 6ch; font-size: 13px; font-variant-numeric: tabular-nums } "
     ".clutils-compared td:first-child { min-width: 16ch }</style>"
 )

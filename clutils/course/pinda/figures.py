@@ -93,7 +93,9 @@ def found(table: pandas.DataFrame) -> Figure:
         for place, (name, value, low, high) in enumerate(rows):
             look, around = looks[name.endswith(", trained")], [[abs(value - low)], [abs(high - value)]]
             ax.errorbar(value, place, xerr=around, **look, linestyle="none", capsize=3, zorder=4)
-            ax.annotate(f"{value:.2f}", (max(value, high), place), (7, 0), **beside, color=look["color"])
+            end_of, aside, align = (max, 7, "left") if value >= 0.5 else (min, -7, "right")  # not on chance
+            at = (end_of(value, high, low), place)
+            ax.annotate(f"{value:.2f}", at, (aside, 0), ha=align, **beside, color=look["color"])
         ax.set(xlabel="AUROC per image: mean, 95 % interval", xlim=(0, 1.1))
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_title(title, pad=20)
