@@ -27,7 +27,7 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "05": ("colder-figure", 0),
     "06": ("5da132ef", 0),
     "07": ("1b54f496", 0),
-    "08": ("one00017", 0),
+    "08": ("one0f017", 0),
     "09": ("a08f0085", 0),
     "10": ("a08f0042", 0),
     "11": ("b0900036", 0),
