@@ -33,7 +33,7 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "11": ("b0900036", 0),
     "15": ("sen00043", 0),
     "16": ("vec00009", 0),
-    "17": ("pair0026", 0),
+    "17": ("pair0023", 0),
 }  # 04, 13 and 14 are drawn below; 00 and 12 show images that README and docs/ show, too
 WIDTH, HEIGHT, COLOURS = 880, 380, 128
 
