@@ -226,7 +226,9 @@ def tuned_figure() -> Figure:
     left.set(xlabel="kNN accuracy\n(%, a point a seed)")
     left.set_yticks(range(len(shown)), shown)
     left.set_ylim(len(shown) - 0.5, -0.5)
-    with_views = " of as many views (itself: of two)" if {*SAME_VIEWS} & {*shown} else ""
-    right.set(xlabel=f"minus NT-Xent{with_views}\n(points, same seed)")
+    label = "minus NT-Xent\n(points, same seed)"
+    if {*SAME_VIEWS} & {*shown}:
+        label = "minus NT-Xent of as many views\n(itself: of two; points, same seed)"
+    right.set(xlabel=label)
     said = "; ".join(in_words(name) for name in CONTENDERS[1:])
     return describe(figure, f"Losses on real images, each at its best of a grid. {said}.")
