@@ -154,14 +154,6 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     return (shares * similarities.false_negatives(labels)).sum(dim=1)
 
 
-def push_share(push: Tensor, chosen: Tensor) -> Tensor:
-    """Share of each anchor's push (A, K) that falls on chosen negatives, bool (A, K) -> (A,).
-
-    A negative that is drawn in (push below 0) counts for nothing; 0 where none is pushed.
-    """
-    return (_shares(push) * chosen).sum(dim=1)
-
-
 def _shares(push: Tensor) -> Tensor:
     pushed = push.clamp(min=0)
     total = pushed.sum(dim=1, keepdim=True)

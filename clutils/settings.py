@@ -293,16 +293,14 @@ def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
     Setting(choices=tuple(known)).check(who, name, value)
 
 
-def one_device(who: str, **given: object) -> None:
+def one_device(who: str, **given: Any) -> None:
     """Raise ValueError, naming each, where these are no tensors of one device."""
-    places = {}
     for name, value in given.items():
         if not isinstance(value, Tensor):
             what = "None" if value is None else f"of type {type(value).__name__}"
             raise ValueError(f"{who}: {name} is {what}, but must be a torch.Tensor")
-        places[name] = value.device
-    if len(set(places.values())) > 1:
-        said = ", ".join(f"{name} on {place}" for name, place in places.items())
+    if len({value.device for value in given.values()}) > 1:
+        said = ", ".join(f"{name} on {value.device}" for name, value in given.items())
         raise ValueError(
             f"{who}: {said}, but they must be on one device: `.to(device)` or `.cpu()` moves one"
         )

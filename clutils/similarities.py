@@ -79,7 +79,8 @@ def normalise_views(
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
     """True where all vectors of these lengths are sound, and below `most`; a GPU waits once."""
     try:
-        shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+        ends = length.detach().aminmax()  # NaN where there is one
+        shortest, longest = torch.stack(ends).tolist() if length.is_cuda else map(float, ends)
     except RuntimeError as error:
         if not length.is_meta and not torch._C._are_functorch_transforms_active():
             raise

@@ -47,10 +47,8 @@ def test_the_push_on_false_negatives_is_the_sum_of_their_pushes():
         assert float(share[i]) == pytest.approx(own / total, rel=1e-12)
 
 
-def test_shares_of_the_push_are_those_of_a_plain_sum_and_what_is_drawn_in_counts_for_nothing():
+def test_the_effective_number_is_that_of_a_plain_sum_and_what_is_drawn_in_counts_for_nothing():
     push = torch.tensor([[3.0, 1.0, -2.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]]).double()
-    chosen = torch.tensor([[False, True, True, True, False]] * 2)
-    assert anatomy.push_share(push, chosen).tolist() == [5 / 8, 0]
     parts = [3 / 8, 1 / 8, 4 / 8]
     expected = math.exp(-sum(p * math.log(p) for p in parts))
     assert anatomy.effective_negatives(push).tolist() == pytest.approx([expected, 0])

@@ -62,8 +62,9 @@ class Loss(nn.Module, metaclass=Declared):
     """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
 
     Hyper-parameters are declared in a class's body, each with range and default, and are the arguments that
-    the class takes, in this order. They are plain attributes, read and checked at every call, so that a
-    slider may turn them while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
+    the class takes, in this order. They are plain attributes, read at every call and checked at the first
+    after one was set, so that a slider may turn them while a run trains. They are no part of `state_dict()`;
+    copies and pickles keep them.
     AttributeError where another name is set than the class has: `loss.temprature = 0.1`.
     `as_written` is the paper's equation in a few literal lines, to read and to copy; it overflows where the
     paper does, knows no masks, and checks nothing.
@@ -82,6 +83,7 @@ class Loss(nn.Module, metaclass=Declared):
     ranges: ClassVar[Mapping[str, Setting]]  # what each hyper-parameter may be: see `settings.collect`
     in_batches: tuple[str, ...] = ()  # hyper-parameters that say nothing of given similarities
     before: ClassVar[Mapping[str, Any]] = {}  # settings that came later -> as runs from before had them
+    _checked = False  # hyper-parameters, since one was last set
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits
     paper: str
@@ -93,7 +95,7 @@ class Loss(nn.Module, metaclass=Declared):
         super().__init__()
         for name, value in bind(type(self), *given, **by_name).items():
             setattr(self, name, value)
-        self.check_hyperparameters()
+        self._check_settings()
         for name in self.of_an_unseen_sample():
             self.register_buffer(name, torch.zeros(0))
 
@@ -110,6 +112,8 @@ class Loss(nn.Module, metaclass=Declared):
                 f"alone learns its temperature, losses.CLIP(learned_scale=True)"
             )
         super().__setattr__(name, value)
+        if not name.startswith("_") and (name in self.ranges or not isinstance(value, Tensor | None)):
+            self._checked = False
 
     @property
     def reported(self) -> dict[str, Tensor]:
@@ -184,7 +188,7 @@ class Loss(nn.Module, metaclass=Declared):
         Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
         NaN or infinity, hyper-parameters outside their range, or an argument that the loss does not take.
         """
-        self.check_hyperparameters()
+        self._check_settings()
         batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
@@ -203,7 +207,7 @@ class Loss(nn.Module, metaclass=Declared):
         Of such a part only its values are kept. What its gradient needs is computed again when it is asked
         for, by `torch.utils.checkpoint`: memory grows with B instead of B².
         """
-        images, size = len(batch.first), self.images_at_a_time(batch)
+        images, size = batch.first.shape[0], self.images_at_a_time(batch)
         if size >= images:
             return self.evaluate(self.pair_up(batch)).mean()
         known = self.of_the_batch(batch.own_views)
@@ -227,7 +231,7 @@ class Loss(nn.Module, metaclass=Declared):
 
     def images_at_a_time(self, batch: Batch) -> int:
         """How many images' anchors are computed at once: all, or as `block_size` or the memory asks."""
-        images, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
+        images, queue = batch.first.shape[0], None if batch.queue is None else len(batch.queue)
         if self.level == "batch" or self.samples is not None:
             return images
         views = 1 if queue is not None or self.comparison == "one way" else 2
@@ -253,7 +257,7 @@ class Loss(nn.Module, metaclass=Declared):
         anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
         not "similarity".
         """
-        self.check_hyperparameters()
+        self._check_settings()
         pairs = self.checked(similarities.as_pairs(positives, negatives, positive_mask, negative_mask))
         with full_precision(pairs.positives.device):
             return self.evaluate(pairs, **known)
@@ -291,7 +295,7 @@ class Loss(nn.Module, metaclass=Declared):
         self._check_shapes(z1, {"z2": z2, **given})
         first, second = self.prepare(z1, z2)
         if not given:
-            return Batch(first, second, drawn=self.draw(2 * len(z1), first))
+            return Batch(first, second, drawn=self.draw(2 * z1.shape[0], first))
         if "queue" in given:
             (given["queue"],) = self.prepare(given["queue"], names=("queue",))
         if "extra_views" in given:
@@ -373,6 +377,12 @@ class Loss(nn.Module, metaclass=Declared):
 
     # ---- checks ----------------------------------------------------------------------------------------
 
+    def _check_settings(self) -> None:
+        """`check_hyperparameters`, where one was set since it last passed."""
+        if not self._checked:
+            self.check_hyperparameters()
+            self._checked = True
+
     def _check_arguments(self, given: Mapping[str, Tensor]) -> None:
         if not given:
             return
@@ -398,6 +408,8 @@ class Loss(nn.Module, metaclass=Declared):
         if "queue" not in further and B < 2:
             raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two images at least")
         for argument, given in further.items():
+            if argument == "z2" and given.shape == z1.shape and given.dtype == z1.dtype:
+                continue
             kind, shape = ARGUMENTS[argument]
             wanted = tuple({"B": B, "D": D}.get(n, n) for n in shape)
             fits = given.ndim == len(wanted) and all(
@@ -471,7 +483,7 @@ class Loss(nn.Module, metaclass=Declared):
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     """A context in which autocast, where it is on, lowers no precision."""
-    on = device.type != "meta" and torch.is_autocast_enabled(device.type)
+    on = torch._C._is_any_autocast_enabled() and device.type != "meta"  # quicker than to ask for one device
     return torch.autocast(device.type, enabled=False) if on else nullcontext()
 
 

@@ -151,7 +151,9 @@ def by_differences(push, plain, false):
     return live.any() and apart[live].mean() < -1e-9  # a tensor, not a bool
 
 
-share = anatomy.push_share
+def share(push, chosen):
+    pushed = push.clamp(min=0)
+    return (pushed * chosen).sum(dim=1) / pushed.sum(dim=1)
 
 
 silent_from, as_cold_as = lesson.silent_from.answer, lesson.as_cold_as.answer
