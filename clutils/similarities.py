@@ -77,7 +77,7 @@ def normalise_views(
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """True where all vectors of these lengths are sound, at most of length `most`; a GPU waits once."""
+    """True where all vectors of these lengths (not in float16) are sound, `most` at most; a GPU waits once."""
     try:
         return torch.equal(length.detach().clamp(USUAL[0], most), length)  # NaN is not equal to itself
     except RuntimeError as error:
@@ -103,7 +103,7 @@ def holds(condition: Tensor, otherwise: str) -> bool:
 def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: float = math.inf) -> None:
     """Raise ValueError on the first row (N, D) that is zero, not finite, or has an entry above `most`.
 
-    Of views of these names.
+    Of views of these names, widened.
     """
     if not torch.compiler.is_compiling():  # lengths are quicker to look at than the largest entries
         lengths = torch.cat([torch.linalg.vector_norm(z.detach(), dim=1) for z in views])

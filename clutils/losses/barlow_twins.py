@@ -59,6 +59,7 @@ class BarlowTwins(Loss):
 
     def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
         """Features of each view centred and of unit length over the batch."""
+        views = tuple(map(similarities.widen, views))
         if self.check_inputs:
             similarities.check_rows(views, names, self.name)
         named = zip(views, names, strict=True)
