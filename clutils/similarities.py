@@ -77,7 +77,7 @@ def normalise_views(
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """True where all vectors of these lengths (not in float16) are sound, `most` at most; a GPU waits once."""
+    """True where all these lengths (not in float16) are sound, and at most `most`; a GPU waits once."""
     try:
         return torch.equal(length.detach().clamp(USUAL[0], most), length)  # NaN is not equal to itself
     except RuntimeError as error:
