@@ -68,7 +68,7 @@ def normalise_views(
     views = [widen(view) for view in views]
     if check and not torch.compiler.is_compiling():
         lengths = [torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
-        if usual(torch.cat(lengths)):
+        if usual(lengths):
             return [view / length for view, length in zip(views, lengths, strict=True)]
     if check:
         check_rows(views, names, who)
@@ -76,14 +76,15 @@ def normalise_views(
     return [view / torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
 
 
-def usual(length: Tensor, most: float = USUAL[1]) -> bool:
+def usual(lengths: list[Tensor], most: float = USUAL[1]) -> bool:
     """True where all these lengths (not in float16) are sound, and at most `most`; a GPU waits once."""
-    try:
-        return torch.equal(length.detach().clamp(USUAL[0], most), length)  # NaN is not equal to itself
+    lengths = [torch.cat(lengths)] if lengths[0].is_cuda else lengths
+    try:  # NaN is not equal to itself
+        return all(torch.equal(length.detach().clamp(USUAL[0], most), length) for length in lengths)
     except RuntimeError as error:
-        if not length.is_meta and not torch._C._are_functorch_transforms_active():
+        if not (meta := lengths[0].is_meta) and not torch._C._are_functorch_transforms_active():
             raise
-        where = "on the meta device" if length.is_meta else "under torch.vmap"
+        where = "on the meta device" if meta else "under torch.vmap"
         left_out = "a loss with check_inputs=False leaves the checks out"
         raise ValueError(f"no values can be checked {where}: {left_out}") from error
 
@@ -106,7 +107,7 @@ def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: fl
     Of views of these names, widened.
     """
     if not torch.compiler.is_compiling():  # lengths are quicker to look at than the largest entries
-        lengths = torch.cat([torch.linalg.vector_norm(z.detach(), dim=1) for z in views])
+        lengths = [torch.linalg.vector_norm(z.detach(), dim=1) for z in views]
         if usual(lengths, min(most, USUAL[1])):
             return
     for z, name in zip(views, names, strict=True):
