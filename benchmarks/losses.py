@@ -48,7 +48,7 @@ from clutils.similarities import Batch, Pairs
 NAME, DIMENSION = "loss_speed", 128
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 FAMILY_SIZES = (64, 256, 1024)  # of the losses that nobody else has
-TURNS = {64: 150, 128: 100, 256: 50, 512: 25, 1024: 10, 2048: 5, 4096: 3}
+TURNS = {64: 300, 128: 150, 256: 150, 512: 25, 1024: 10, 2048: 5, 4096: 3}
 LARGEST_OF_METRIC_LEARNING = 64  # at 256 a call takes seconds
 SETTINGS: dict[str, dict[str, Any]] = {"MoCHi": {"hardest": 64, "synthetic": 32, "query_mixed": 16}}
 PARTS = {"lightly": "lightly", "commit": "before"}  # of the record

@@ -291,7 +291,8 @@ class Loss(nn.Module, metaclass=Declared):
     def batch(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
         given = {argument: value for argument, value in further.items() if value is not None}
-        self._check_arguments(given)
+        if given:
+            self._check_arguments(given)
         self._check_shapes(z1, {"z2": z2, **given})
         first, second = self.prepare(z1, z2)
         if not given:
@@ -384,8 +385,6 @@ class Loss(nn.Module, metaclass=Declared):
             self._checked = True
 
     def _check_arguments(self, given: Mapping[str, Tensor]) -> None:
-        if not given:
-            return
         for argument in sorted(given.keys() - self.accepts):
             known = ", ".join(sorted(self.accepts)) or "nothing"
             raise ValueError(
