@@ -80,6 +80,9 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
     medians = "median {few.time_ratio:.1f} and {many.time_ratio:.1f} times"
     medians += ".* {few.memory_ratio:.2f} and {many.memory_ratio:.2f} of"
     assert re.search(rf"{slowest}.*{medians.format(few=few.median(), many=many.median())}", text)
+    few, many = (of.xs("ready-made tables", level="beside")["time_ratio"] for of in (few, many))
+    assert f"the median is {few.median():.2f} times below 128 pairs and {many.median():.2f} times" in text
+    assert f"most is {few.max():.2f} times, for a loss of one millisecond, and {many.max():.2f} times" in text
     graphs = records.read("nodes_time").groupby("method")["ratio"].last()
     graphs = f"takes {graphs['graphcl']:.1f}, {graphs['grace']:.1f} and {graphs['dgi']:.1f} times as long"
     assert f"GraphCL, GRACE and DGI {graphs}" in text
