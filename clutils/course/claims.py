@@ -44,7 +44,6 @@ TEXTS = {  # the text that a paper's claims are quoted from, where there is more
     "AttentionNCE": "the text under anonymous review for ICLR 2025",
     "MACL": "arXiv 2207.07874, as HTML",
     "PiNDA": "an early text of arXiv 2408.09929; the later one (v3, ICML 2026) was not at hand",
-    "PiNDA (Zhang et al.)": "the same early text",
 }
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 AGAINST = ("derived", "the paper's numbers", "constructed case")  # what alone can show that a claim fails
