@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils import similarities
@@ -132,7 +133,10 @@ def effective_negatives(negatives: Tensor, temperature: float | Tensor | None = 
       itself, as from `forces`, where a negative that is drawn in counts for nothing. Where a loss adds mixes,
       that counts the real negatives that they were made of
     """
-    shares = _shares(negatives) if temperature is None else hardness_weights(negatives, temperature)
+    if temperature is None:
+        shares = F.normalize(negatives.clamp(min=0), p=1, dim=1, eps=torch.finfo(negatives.dtype).tiny)
+    else:
+        shares = hardness_weights(negatives, temperature)
     return torch.special.entr(shares).sum(dim=1).exp() * (shares > 0).any(dim=1)
 
 
@@ -152,12 +156,6 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     first, second = similarities.normalise_views([z1, z2], ["z1", "z2"], who)
     shares = hardness_weights(similarities.two_views(first, second).negatives, temperature)
     return (shares * similarities.false_negatives(labels)).sum(dim=1)
-
-
-def _shares(push: Tensor) -> Tensor:
-    pushed = push.clamp(min=0)
-    total = pushed.sum(dim=1, keepdim=True)
-    return torch.where(total > 0, pushed / total.where(total > 0, 1.0), 0.0)
 
 
 def _above_zero(who: str, temperature: float | Tensor) -> None:

@@ -68,7 +68,7 @@ def normalise_views(
     views = [widen(view) for view in views]
     if check and not torch.compiler.is_compiling():
         lengths = [torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
-        if usual(lengths):
+        if usual([length.detach() for length in lengths]):
             return [view / length for view, length in zip(views, lengths, strict=True)]
     if check:
         check_rows(views, names, who)
@@ -80,7 +80,7 @@ def usual(lengths: list[Tensor], most: float = USUAL[1]) -> bool:
     """True where all these lengths (not in float16) are sound, and at most `most`; a GPU waits once."""
     lengths = [torch.cat(lengths)] if lengths[0].is_cuda else lengths
     try:  # NaN is not equal to itself
-        return all(torch.equal(length.detach().clamp(USUAL[0], most), length) for length in lengths)
+        return all([torch.equal(length.clamp(USUAL[0], most), length) for length in lengths])
     except RuntimeError as error:
         if not (meta := lengths[0].is_meta) and not torch._C._are_functorch_transforms_active():
             raise

@@ -293,7 +293,7 @@ class Loss(nn.Module, metaclass=Declared):
         given = {argument: value for argument, value in further.items() if value is not None}
         if given:
             self._check_arguments(given)
-        self._check_shapes(z1, {"z2": z2, **given})
+        self._check_shapes(z1, z2, given)
         first, second = self.prepare(z1, z2)
         if not given:
             return Batch(first, second, drawn=self.draw(2 * z1.shape[0], first))
@@ -396,9 +396,13 @@ class Loss(nn.Module, metaclass=Declared):
             both = " and ".join(who)
             raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
 
-    def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor]) -> None:
+    def _check_shapes(self, z1: Tensor, z2: Tensor, further: Mapping[str, Tensor]) -> None:
         name = self.name
-        one_device(name, z1=z1, **further)
+        alike = isinstance(z1, Tensor) and isinstance(z2, Tensor) and z1.shape == z2.shape
+        alike = alike and z1.dtype == z2.dtype and z1.device == z2.device
+        if not alike or further:
+            further = {"z2": z2, **further}
+            one_device(name, z1=z1, **further)
         if z1.ndim != 2 or 0 in z1.shape or not z1.is_floating_point():
             raise ValueError(
                 f"{name}: z1 is {_what(z1)}, but embeddings are floating point, (batch, dimension)"
@@ -407,8 +411,6 @@ class Loss(nn.Module, metaclass=Declared):
         if "queue" not in further and B < 2:
             raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two images at least")
         for argument, given in further.items():
-            if argument == "z2" and given.shape == z1.shape and given.dtype == z1.dtype:
-                continue
             kind, shape = ARGUMENTS[argument]
             wanted = tuple({"B": B, "D": D}.get(n, n) for n in shape)
             fits = given.ndim == len(wanted) and all(
