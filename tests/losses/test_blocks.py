@@ -188,9 +188,10 @@ def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
     assert ways * held[WHOLE] >= anchors * similarities.count(128, loss.comparison)
 
 
-@pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
+@pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all", torch.tensor(0)])
 def test_a_block_size_that_is_none_is_refused_by_name(block_size):
     loss = losses.NTXent(0.1)
+    loss(*views(4, 3))  # which has checked what was set by then
     loss.block_size = block_size
     fails(lambda: loss(*views(4, 3)), f"NTXent: block_size is {block_size!r}, but must be a whole number")
 
