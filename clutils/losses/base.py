@@ -112,8 +112,8 @@ class Loss(nn.Module, metaclass=Declared):
                 f"alone learns its temperature, losses.CLIP(learned_scale=True)"
             )
         super().__setattr__(name, value)
-        setting = name in self.ranges or name == "block_size"
-        if setting or not (name.startswith("_") or isinstance(value, Tensor | None)):
+        declared = name in self.ranges or name == "block_size"
+        if declared or not (name.startswith("_") or isinstance(value, Tensor | None)):
             self._checked = False
 
     @property
